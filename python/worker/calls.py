@@ -1,0 +1,110 @@
+"""Helpers of the REPL namespace: endings and calls that travel to the service."""
+
+import functools
+import itertools
+import json
+import os
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from worker.channel import Channel
+from worker.namespace import as_text
+
+MAX_FINAL_CHARS = 1 << 23
+
+
+class CallFailed(RuntimeError):
+    """The service refused or could not answer a call of agent code."""
+
+
+class Helpers:
+    """Makes the functions that agent code calls; `cell` is the id of the running one."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._numbers = itertools.count(1)
+        self._pid = os.getpid()
+        self.cell = 0
+        self.names: Callable[[], list[str]] = list
+        self.find: Callable[[str], Any] = lambda name: None
+        self.note: Callable[[str], None] = lambda text: None
+
+    def make(self, call_helpers: list[str]) -> dict[str, Callable[..., Any]]:
+        """The helpers by the name that agent code knows them by."""
+        made: dict[str, Callable[..., Any]] = {
+            "FINAL": self._final,
+            "FINAL_VAR": self._final_var,
+            "SHOW_VARS": self._show_vars,
+            "format_exc": traceback.format_exc,
+            "safe_json_dumps": safe_json_dumps,
+        }
+        for name in call_helpers:
+            made[name] = self._batch_helper(name) if name.endswith(("_batched", "_batch")) else self._single_helper(name)
+        return {name: _named(function, name) for name, function in made.items()}
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Ask the service and wait for its answer; usable from any thread of the worker.
+
+        Raises:
+            CallFailed: The service answered with an error.
+            TypeError: An argument is not JSON.
+        """
+        number = next(self._numbers)
+        self._channel.send("call", id=self.cell, call=number, name=name, arguments=arguments)
+        reply = self._channel.wait_reply(number)
+        if reply.error is not None:
+            raise CallFailed(reply.error)
+        return reply.value
+
+    def _single_helper(self, name: str) -> Callable[..., Any]:
+        def ask(prompt: str, model: str | None = None) -> Any:
+            return self.call(name, {"prompt": as_text(prompt), "model": model})
+
+        return ask
+
+    def _batch_helper(self, name: str) -> Callable[..., Any]:
+        def ask_all(prompts: list[str], model: str | None = None) -> Any:
+            return self.call(name, {"prompts": [as_text(prompt) for prompt in prompts], "model": model})
+
+        return ask_all
+
+    def _final(self, value: Any) -> str:
+        """End the episode with `value` as the final answer, once this step is over."""
+        text = as_text(value)
+        self._announce(text)
+        return f"FINAL({text})"
+
+    def _final_var(self, name: Any) -> str:
+        """End the episode with the value of a variable, given by name or directly."""
+        if not isinstance(name, str):
+            return self._final(name)
+        clean = name.strip().strip("\"'")
+        value = self.find(clean)
+        if value is None:
+            known = ", ".join(self.names())
+            self.note(f"note: FINAL_VAR found no variable {clean!r} with a value, so this is no answer; there are: {known}\n")
+            return f"FINAL_VAR({clean})"
+        return self._final(value)
+
+    def _show_vars(self) -> list[str]:
+        """Names that are there now and don't start with an underscore."""
+        return self.names()
+
+    def _announce(self, text: str) -> None:
+        if os.getpid() == self._pid:
+            self._channel.send("final", id=self.cell, value=text[:MAX_FINAL_CHARS])
+
+
+def safe_json_dumps(value: Any) -> str:
+    """JSON text of any value; what JSON doesn't know is written as its `repr`."""
+    return json.dumps(value, default=repr, ensure_ascii=False)
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def helper(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    helper.__name__ = helper.__qualname__ = name
+    return helper

@@ -1,0 +1,185 @@
+"""From a level's name to a confined worker: plans once in the zygote, applies per episode.
+
+The order in a worker is fixed: file system and namespaces (init), identity,
+rlimits, Landlock, seccomp, then the probe that tries the doors. Whatever fails
+raises, and the process ends without having run agent code.
+"""
+
+import itertools
+import os
+from dataclasses import replace
+from typing import Any, Literal
+
+from worker.cgroup_group import CgroupGroup
+from worker.environment import enter_workspace
+from worker.episode_group import EpisodeGroup, NoGroup
+from worker.isolation import landlock, private_root, rlimits, seccomp, syscalls
+from worker.isolation.cgroup import CgroupLimits
+from worker.isolation.cgroup_host import CgroupHost
+from worker.isolation.host_report import detect_levels
+from worker.isolation.identity import Identity, drop, enter_zygote_userns, plan_identity
+from worker.isolation.namespaces import fork_into_pid_namespace, unshare_episode
+from worker.isolation.policy import load_policy
+from worker.isolation.probe import ProbeSpec, attest, required_for
+from worker.isolation.python_paths import interpreter_paths
+from worker.job import Job
+
+Level = Literal["none", "landlock", "namespaces"]
+LEVELS: tuple[Level, ...] = ("none", "landlock", "namespaces")
+
+#: Private writable memory an episode may map beyond what it may hold: stacks of threads are mostly untouched.
+_MAPPED_SLACK_BYTES = 1 << 30
+
+
+class ConfinementError(Exception):
+    """The host can't give what the configuration asks for; the message says what and why."""
+
+
+class Confinement:
+    """The plan of one zygote, the same for all of its workers."""
+
+    def __init__(self, level: Level, configure: dict[str, Any], notes: list[str]) -> None:
+        self.level: Level = level
+        self.notes = notes
+        self.required = frozenset() if level == "none" else required_for(level)
+        self._configure = configure
+        self._limits: dict[str, int] = configure["limits"]
+        self._policy = load_policy()
+        self._slots = itertools.count()
+        self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._zygote = os.getpid()
+        self._groups = CgroupHost.detect()
+        self._private_bytes = 0
+        self._filter = b""
+        self._root: private_root.RootPlan | None = None
+        self._paths = interpreter_paths()
+        self._identity: Identity | None = None
+
+    @classmethod
+    def choose(cls, configure: dict[str, Any]) -> "Confinement":
+        """Take the level asked for, or the strongest one the host gives; call it before anything starts a thread.
+
+        Raises:
+            ConfinementError: The host gives less than the configured minimum.
+        """
+        wanted, minimum = configure["level"], configure["min_level"]
+        report = detect_levels()
+        offered = [level for level in LEVELS if level == "none" or level in report.levels]
+        level = offered[-1] if wanted == "best" else wanted
+        if level not in offered or LEVELS.index(level) < LEVELS.index(minimum):
+            reasons = " ".join(report.notes) or "No layer is missing."
+            asked = f"level {wanted}, at least {minimum}"
+            raise ConfinementError(f"this host gives isolation level {offered[-1]}, asked for {asked}. {reasons}")
+        return cls(level, configure, list(report.notes))
+
+    @property
+    def kernel_ends_tree(self) -> bool:
+        """The end of init is the end of everything below it."""
+        return self.level == "namespaces"
+
+    def prepare(self) -> None:
+        """Plan what all workers share; call it after the imports, when the memory to be shared is there."""
+        if self.level == "namespaces" and os.geteuid() != 0:
+            enter_zygote_userns()
+        self._private_bytes = rlimits.private_bytes()
+        self._groups.sweep_stale()
+        if self.level == "namespaces":
+            quotas = replace(
+                self._policy.quotas,
+                work_and_tmp_bytes=self._limits["disk_bytes"],
+                work_and_tmp_inodes=self._limits["inodes"],
+                shm_bytes=self._limits["shm_bytes"],
+            )
+            self._root = private_root.plan_root(
+                self._policy.private_root, self._policy.identity, quotas, self._paths
+            )
+
+    def make_group(self, worker_id: str) -> EpisodeGroup:
+        """Make the cgroups of an episode, or none where the host gives none."""
+        if self._groups.version == "none":
+            return NoGroup()
+        limits = CgroupLimits(self._limits["memory_bytes"], self._limits["processes"])
+        return CgroupGroup(self._groups.create(worker_id, limits, owner_pid=os.getppid()))
+
+    def fork_init(self) -> int:
+        """Fork; the child is pid 1 of a pid namespace of its own at level namespaces."""
+        slot = next(self._slots)
+        namespaces = self.level == "namespaces"
+        # The zygote's pid keeps two servers of one host from picking the same uids.
+        self._identity = plan_identity(
+            self._policy.identity,
+            self._zygote * 4096 + slot % 4096,
+            self._paths,
+            private_root=namespaces,
+            user_namespace=namespaces,
+        )
+        if not namespaces:
+            return os.fork()
+        return fork_into_pid_namespace(self._pid_namespace)
+
+    def enter_init(self, job: Job) -> None:
+        """Confine the episode's init and all it will fork."""
+        null = os.open(os.devnull, os.O_RDWR)
+        for target in (0, 1):
+            os.dup2(null, target)
+        syscalls.close_all_but({0, 1, 2, *job.descriptors()})
+        job.group.attach()
+        if self.level != "namespaces":
+            syscalls.set_subreaper()
+            return
+        assert self._root is not None and self._identity is not None
+        unshare_episode()
+        private_root.build_and_enter(self._root, self._identity.uid, self._identity.gid)
+
+    def enter_worker(self, job: Job) -> dict[str, Any]:
+        """Confine the worker; returns what it found when it tried the doors."""
+        work = self._root.work if self._root is not None else job.work
+        assert work is not None and self._identity is not None
+        syscalls.set_parent_death_signal(9)
+        if self._root is None:
+            os.chown(work, self._identity.uid, self._identity.gid)
+        os.setsid()
+        facts: dict[str, Any] = {"level": self.level}
+        enter_workspace(work, shared_tmp=self._root is not None)
+        if self.level == "none":
+            rlimits.apply_rlimits(self._rlimits(binds=False), self._policy.rlimits)
+            return facts
+        report = drop(self._identity)
+        rlimits.apply_rlimits(self._rlimits(report.nproc_binds), self._policy.rlimits)
+        abi = syscalls.landlock_abi()
+        landlock.restrict(self._landlock_rules(work), abi)
+        context = seccomp.SeccompContext(
+            ipc_namespace=self._root is not None,
+            private_root=self._root is not None,
+            own_uid=report.own_uid,
+            protected_pids=self._protected(abi),
+        )
+        seccomp.install(seccomp.compile_filter(self._policy.seccomp, context))
+        spec = ProbeSpec(
+            level=self.level,
+            canary_path=self._configure["canary"],
+            foreign_pid=self._zygote,
+            allowed_fds=frozenset({0, 1, 2, job.connection.fileno(), job.stdout_fd, job.stderr_fd, *job.readers}),
+            writable=self._root.writable if self._root is not None else (work,),
+            python_paths=self._paths,
+        )
+        return facts | attest(spec)
+
+    def _protected(self, abi: int) -> tuple[int, ...]:
+        if self._root is not None or landlock.signal_scope_offered(abi):
+            return ()
+        return (self._zygote, os.getppid())
+
+    def _landlock_rules(self, work: str) -> list[landlock.PathRule]:
+        if self._root is not None:
+            return landlock.private_root_rules(self._policy.landlock, self._root.writable)
+        return landlock.shared_root_rules(self._policy.landlock, self._paths, [work])
+
+    def _rlimits(self, binds: bool) -> rlimits.Limits:
+        return rlimits.Limits(
+            open_files=self._limits["open_files"],
+            file_bytes=max(self._limits["disk_bytes"], self._limits["shm_bytes"]),
+            processes=self._limits["processes"] if binds else None,
+            data_bytes=self._private_bytes + self._limits["memory_bytes"] + _MAPPED_SLACK_BYTES,
+        )
+

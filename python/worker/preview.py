@@ -1,0 +1,65 @@
+"""Bounded text for values that agent code made: nothing here may raise or grow without limit."""
+
+import itertools
+import sys
+from typing import Any
+
+from worker.interrupt import StepTimeout
+
+LIMIT_CHARS = 500
+UNREPRESENTABLE = "<unrepresentable>"
+# Enough items to fill LIMIT_CHARS, since each takes at least two characters.
+_ITEMS = LIMIT_CHARS // 2
+
+
+def preview(value: Any) -> str:
+    """`repr(value)` cut to LIMIT_CHARS, without building a huge one for a huge container."""
+    try:
+        text = _bounded_repr(value)
+    except StepTimeout:
+        raise
+    except BaseException:
+        return UNREPRESENTABLE
+    return text if len(text) <= LIMIT_CHARS else text[:LIMIT_CHARS] + "..."
+
+
+def fingerprint(value: Any) -> object:
+    """A cheap value that changes when a mutable value is changed in place.
+
+    Looks at sizes and at the identity of items, never at their `__eq__` or
+    `__repr__`: it must not run agent code.
+    """
+    kind = type(value)
+    if kind in (list, tuple):
+        return len(value), tuple(map(id, value[:_ITEMS])), tuple(map(id, value[-_ITEMS:]))
+    if kind is dict:
+        first = itertools.islice(value.items(), 2 * _ITEMS)
+        return len(value), tuple((id(key), id(item)) for key, item in first)
+    if kind in (set, frozenset):
+        return len(value), tuple(map(id, itertools.islice(value, 2 * _ITEMS)))
+    if kind is bytearray:
+        return len(value), bytes(value[:_ITEMS]), bytes(value[-_ITEMS:])
+    torch = sys.modules.get("torch")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        # torch counts in-place writes of a tensor.
+        return value._version
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return fingerprint(attributes) if type(attributes) is dict else None
+
+
+def _bounded_repr(value: Any) -> str:
+    kind = type(value)
+    if kind in (str, bytes, bytearray) and len(value) > LIMIT_CHARS:
+        return repr(value[: LIMIT_CHARS + 1])[: LIMIT_CHARS + 1]
+    if kind in (list, tuple, set, frozenset) and len(value) > _ITEMS:
+        opening, closing = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}[kind.__name__]
+        head = ", ".join(preview(item) for item in itertools.islice(value, _ITEMS))
+        return f"{opening}{head}{closing}"
+    if kind is dict and len(value) > _ITEMS:
+        pairs = itertools.islice(value.items(), _ITEMS)
+        return "{" + ", ".join(f"{preview(key)}: {preview(item)}" for key, item in pairs) + "}"
+    text = repr(value)
+    return text if type(text) is str else str.__str__(text)

@@ -1,0 +1,149 @@
+"""The frames that arrive from the service, as checked dataclasses.
+
+One JSON object per line in each direction. The other half is
+`src/executor/protocol.ts`; `PROTOCOL_VERSION` must be equal in both.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PROTOCOL_VERSION = 1
+
+
+class FrameError(ValueError):
+    """A line that is not a frame of this protocol; names the field and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFrame:
+    """Make the namespace of an episode.
+
+    Attributes:
+        id: Echoed in the `opened` frame.
+        variables: Names to bind before the first cell.
+        call_helpers: Call helpers to install (`llm_query`, ...).
+        seed: Seeds every random source when given.
+        threads: torch threads.
+    """
+
+    id: int
+    variables: dict[str, str]
+    call_helpers: list[str]
+    seed: int | None
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrame:
+    """Run one cell; `limit_s` is only quoted in the message of a timeout."""
+
+    id: int
+    code: str
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptFrame:
+    """Interrupt the cell of this id; ignored when it is not the running one."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFrame:
+    """Ask for `str()` of a variable."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFrame:
+    """Answer to a call of agent code: a JSON value, or the text of an error."""
+
+    call: int
+    value: Any
+    error: str | None
+
+
+ServiceFrame = OpenFrame | RunFrame | InterruptFrame | LookupFrame | ReplyFrame
+
+
+def parse_frame(line: bytes) -> ServiceFrame:
+    """Parse one line from the service.
+
+    Raises:
+        FrameError: The line is not JSON or not a known frame.
+    """
+    try:
+        raw = json.loads(line)
+    except ValueError as error:
+        raise FrameError(f"not JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise FrameError(f"expected an object, got {type(raw).__name__}")
+    kind = raw.get("type")
+    if kind == "run":
+        return RunFrame(_integer(raw, "id"), _text(raw, "code"), _number(raw, "limit_s"))
+    if kind == "interrupt":
+        return InterruptFrame(_integer(raw, "id"))
+    if kind == "lookup":
+        return LookupFrame(_integer(raw, "id"), _text(raw, "name"))
+    if kind == "reply":
+        error = None if raw.get("error") is None else _text(raw, "error")
+        return ReplyFrame(_integer(raw, "call"), raw.get("value"), error)
+    if kind == "open":
+        seed = None if raw.get("seed") is None else _integer(raw, "seed")
+        return OpenFrame(
+            _integer(raw, "id"),
+            {name: _text(_object(raw, "variables"), name) for name in _object(raw, "variables")},
+            _texts(raw, "call_helpers"),
+            seed,
+            _integer(raw, "threads"),
+        )
+    raise FrameError(f"type: unknown frame type {kind!r}")
+
+
+def encode_frame(kind: str, **fields: Any) -> bytes:
+    """One line for the service. Non-finite numbers are refused: JSON has none.
+
+    Raises:
+        ValueError: A field holds NaN or an infinity.
+    """
+    return json.dumps({"type": kind, **fields}, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _integer(raw: Mapping[str, Any], field: str) -> int:
+    value = raw.get(field)
+    if type(value) is not int:
+        raise FrameError(f"{field}: expected an integer, got {type(value).__name__}")
+    return value
+
+
+def _number(raw: Mapping[str, Any], field: str) -> float:
+    value = raw.get(field)
+    if type(value) not in (int, float):
+        raise FrameError(f"{field}: expected a number, got {type(value).__name__}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _text(raw: Mapping[str, Any], field: str) -> str:
+    value = raw.get(field)
+    if not isinstance(value, str):
+        raise FrameError(f"{field}: expected a string, got {type(value).__name__}")
+    return value
+
+
+def _texts(raw: Mapping[str, Any], field: str) -> list[str]:
+    value = raw.get(field)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FrameError(f"{field}: expected a list of strings")
+    return value
+
+
+def _object(raw: Mapping[str, Any], field: str) -> dict[str, Any]:
+    value = raw.get(field)
+    if not isinstance(value, dict):
+        raise FrameError(f"{field}: expected an object, got {type(value).__name__}")
+    return value

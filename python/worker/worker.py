@@ -1,0 +1,81 @@
+"""The worker's life: confined, ready, then one frame after the other until the socket closes."""
+
+import dataclasses
+import gc
+import os
+import socket
+import sys
+from typing import Any
+
+from worker.calls import Helpers
+from worker.capture import StandardStreams
+from worker.cell import CellRunner
+from worker.chance import seed_everything
+from worker.channel import Channel, ChannelClosed
+from worker.confinement import Confinement
+from worker.job import Job
+from worker.namespace import Namespace, as_text
+from worker.protocol import PROTOCOL_VERSION, LookupFrame, OpenFrame, RunFrame
+
+
+class Worker:
+    """Serves one episode."""
+
+    def __init__(self, connection: socket.socket, streams: StandardStreams, release: list[int]) -> None:
+        self._channel = Channel(connection)
+        self._streams = streams
+        self._release = release
+        self._helpers = Helpers(self._channel)
+        self._runner: CellRunner | None = None
+
+    def serve(self, attestation: dict[str, Any]) -> None:
+        """Say ready, then answer frames. Returns when the service has closed the socket."""
+        self._channel.send("ready", protocol=PROTOCOL_VERSION, attestation=attestation)
+        try:
+            while True:
+                frame = self._channel.next_frame()
+                if isinstance(frame, RunFrame):
+                    self._run(frame)
+                elif isinstance(frame, LookupFrame):
+                    self._lookup(frame)
+                elif isinstance(frame, OpenFrame):
+                    self._open(frame)
+        except ChannelClosed:
+            return
+
+    def _open(self, frame: OpenFrame) -> None:
+        # The service holds the reading ends now, so the worker's own can go.
+        while self._release:
+            os.close(self._release.pop())
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.get_num_threads() != frame.threads:
+            torch.set_num_threads(frame.threads)
+        namespace = Namespace(frame.variables, self._helpers.make(frame.call_helpers))
+        self._helpers.names = namespace.public_names
+        self._helpers.find = namespace.values.get
+        self._helpers.note = self._streams.print_error
+        self._runner = CellRunner(self._channel, self._streams, namespace)
+        seed_everything(frame.seed)
+        self._channel.send("opened", id=frame.id, variables=namespace.public_names())
+
+    def _run(self, frame: RunFrame) -> None:
+        assert self._runner is not None, "a run frame before an open frame"
+        self._helpers.cell = frame.id
+        result = self._runner.run(frame)
+        self._channel.send("result", **dataclasses.asdict(result))
+
+    def _lookup(self, frame: LookupFrame) -> None:
+        value = self._runner.lookup(frame.name) if self._runner is not None else None
+        self._channel.send("value", id=frame.id, value=None if value is None else as_text(value))
+
+
+def serve(job: Job, confinement: Confinement) -> None:
+    """Confine this process, then serve the episode until the service closes the socket."""
+    job.link.close()
+    attestation = confinement.enter_worker(job)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    streams = StandardStreams(null, job.stdout_fd, job.stderr_fd)
+    for descriptor in (null, job.stdout_fd, job.stderr_fd):
+        os.close(descriptor)
+    gc.enable()
+    Worker(job.connection, streams, job.readers).serve(attestation)

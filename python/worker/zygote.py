@@ -1,0 +1,239 @@
+"""The zygote: imports once, then forks one worker per request.
+
+It runs no agent code, holds no secret and has one thread. Control frames come
+on stdin and go to stdout; when stdin ends, the zygote ends what is left of its
+workers, removes the run folder and leaves.
+"""
+
+import gc
+import importlib
+import json
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from worker.confinement import Confinement, ConfinementError
+from worker.episode_group import EpisodeGroup
+from worker.init import run_init
+from worker.job import Job
+from worker.protocol import PROTOCOL_VERSION
+
+PRELOAD = {
+    "base": ["asyncio", "collections", "csv", "dataclasses", "datetime", "decimal", "fractions", "json", "random", "re"],
+    "torch": ["numpy", "torch", "torch.nn.functional", "torch.optim", "torch.utils.data"],
+}
+_READ_BYTES = 1 << 16
+_LAST_WAIT_S = 5.0
+
+
+@dataclass(slots=True)
+class Child:
+    """A forked episode: its init's process id, the link its end is reported on, its cgroup."""
+
+    worker_id: str
+    link: socket.socket
+    group: EpisodeGroup
+
+
+class Zygote:
+    """Answers control frames until stdin ends."""
+
+    def __init__(self, configure: dict[str, Any], confinement: Confinement) -> None:
+        self._run_dir: str = configure["run_dir"]
+        self._confinement = confinement
+        # Held as a path-only descriptor: once the service has removed the name, nobody else can connect.
+        self._socket = os.open(configure["socket"], os.O_PATH)
+        os.unlink(configure["socket"])
+        self._children: dict[int, Child] = {}
+        self._removable: list[EpisodeGroup] = []
+        self._input = b""
+        self._wakeup, wakeup_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        poller = select.poll()
+        poller.register(0, select.POLLIN)
+        poller.register(self._wakeup, select.POLLIN)
+        while True:
+            timeout_ms = 200 if self._removable else None
+            for descriptor, _event in poller.poll(timeout_ms):
+                if descriptor == 0 and not self._read_control():
+                    return
+            self._drain_wakeup()
+            self._reap()
+            self._removable = [group for group in self._removable if not group.remove()]
+
+    def finish(self) -> None:
+        """End and reap every worker, then remove what belongs to the run."""
+        for pid, child in self._children.items():
+            self._end(pid, child)
+        deadline = time.monotonic() + _LAST_WAIT_S
+        while self._children and time.monotonic() < deadline:
+            select.select([self._wakeup], [], [], 0.05)
+            self._drain_wakeup()
+            self._reap()
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+        while self._removable and time.monotonic() < deadline:
+            self._removable = [group for group in self._removable if not group.remove()]
+            time.sleep(0.005)
+        shutil.rmtree(self._run_dir, ignore_errors=True)
+
+    def _read_control(self) -> bool:
+        chunk = os.read(0, _READ_BYTES)
+        if not chunk:
+            return False
+        *lines, self._input = (self._input + chunk).split(b"\n")
+        for line in lines:
+            frame = json.loads(line)
+            if frame["type"] == "fork":
+                self._fork(frame["worker_id"], frame["work"])
+            elif frame["type"] == "kill":
+                self._kill(frame["worker_id"])
+        return True
+
+    def _fork(self, worker_id: str, work: str | None) -> None:
+        try:
+            job, child, accounting = self._prepare(worker_id, work)
+        except OSError as error:
+            say("fork_failed", worker_id=worker_id, message=f"could not prepare a worker: {error}")
+            return
+        pid = self._confinement.fork_init()
+        if pid == 0:
+            child.link.close()
+            run_init(job, self._confinement)
+        job.close()
+        self._children[pid] = child
+        say("forked", worker_id=worker_id, pid=pid, stdout=job.stdout, stderr=job.stderr, accounting=accounting)
+
+    def _prepare(self, worker_id: str, work: str | None) -> tuple[Job, Child, dict[str, str | None]]:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(f"/proc/self/fd/{self._socket}")
+        connection.sendall(worker_id.encode() + b"\n")
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        fifos = [os.path.join(self._run_dir, f"{worker_id}.{name}") for name in ("out", "err")]
+        readers, writers = [], []
+        for path in fifos:
+            os.mkfifo(path, 0o600)
+            # A reader first, or opening to write would wait for the service; it goes when the service has its own.
+            readers.append(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+            writers.append(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+        group = self._confinement.make_group(worker_id)
+        job = Job(connection, far, writers[0], writers[1], readers, fifos[0], fifos[1], group, work)
+        return job, Child(worker_id, near, group), group.accounting()
+
+    def _kill(self, worker_id: str) -> None:
+        for pid, child in self._children.items():
+            if child.worker_id == worker_id:
+                self._end(pid, child)
+
+    def _end(self, pid: int, child: Child) -> None:
+        child.group.kill()
+        # The child is not reaped yet, so the number is still its own.
+        os.kill(pid, signal.SIGKILL if self._confinement.kernel_ends_tree else signal.SIGTERM)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._children.pop(pid, None)
+            if child is not None:
+                self._report(child)
+
+    def _report(self, child: Child) -> None:
+        status = _read_status(child.link)
+        child.link.close()
+        usage = child.group.final_usage()
+        if not child.group.remove():
+            self._removable.append(child.group)
+        say("exited", worker_id=child.worker_id, code=status.get("code"), signal=status.get("signal"), **usage)
+
+    def _drain_wakeup(self) -> None:
+        try:
+            while os.read(self._wakeup, 512):
+                continue
+        except BlockingIOError:
+            return
+
+
+def main() -> None:
+    """Entry point; the first line on stdin configures the zygote."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure = json.loads(_read_line())
+    try:
+        confinement = Confinement.choose(configure)
+    except ConfinementError as error:
+        say("refused", message=str(error))
+        return
+    torch = _import_packages(configure["preload"])
+    confinement.prepare()
+    tasks = len(os.listdir("/proc/self/task"))
+    if tasks != 1:
+        say("refused", message=f"importing the packages started {tasks - 1} threads, and a fork would hang")
+        return
+    zygote = Zygote(configure, confinement)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    say(
+        "ready",
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        python=platform.python_version(),
+        torch=torch,
+        level=confinement.level,
+        required=sorted(confinement.required),
+        notes=confinement.notes,
+    )
+    try:
+        zygote.serve()
+    finally:
+        zygote.finish()
+
+
+def say(kind: str, **fields: Any) -> None:
+    """Write one control frame to the service."""
+    data = json.dumps({"type": kind, **fields}).encode() + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _import_packages(preload: str) -> str | None:
+    for name in PRELOAD["base"]:
+        importlib.import_module(name)
+    if preload != "torch":
+        return None
+    for name in PRELOAD["torch"]:
+        importlib.import_module(name)
+    return str(sys.modules["torch"].__version__)
+
+
+def _read_line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit("the service left before it configured the zygote")
+        line += byte
+    return line
+
+
+def _read_status(link: socket.socket) -> dict[str, Any]:
+    try:
+        data = link.recv(_READ_BYTES)
+    except BlockingIOError:
+        return {}
+    return json.loads(data) if data else {}

@@ -1,0 +1,131 @@
+/** The worker of one episode as an environment sees it: processes come and go behind it. */
+
+import { performance } from 'node:perf_hooks'
+import { ServiceError } from '../errors.ts'
+import { type RunPolicy, runCell } from './cell-run.ts'
+import type { CellOutcome, EpisodeWorker, OpenRequest, RunRequest } from './executor.ts'
+import { retire } from './pool.ts'
+import type { WorkerProcess } from './worker-process.ts'
+
+/** Where processes come from and what rules they run under. */
+export type WorkerSource = {
+  acquire(): Promise<{ worker: WorkerProcess; queuedMs: number }>
+  policy: RunPolicy
+}
+
+export class PooledEpisodeWorker implements EpisodeWorker {
+  readonly #source: WorkerSource
+  readonly #request: OpenRequest
+  #process: Promise<WorkerProcess>
+  #variables: string[] = []
+  #queuedMs = 0
+  #closed = false
+
+  private constructor(source: WorkerSource, request: OpenRequest) {
+    this.#source = source
+    this.#request = request
+    this.#process = this.#take()
+  }
+
+  /** @throws {ServiceError} as `Executor.open`. */
+  static async open(source: WorkerSource, request: OpenRequest): Promise<PooledEpisodeWorker> {
+    const worker = new PooledEpisodeWorker(source, request)
+    await worker.#process
+    return worker
+  }
+
+  get variables(): string[] {
+    return this.#variables
+  }
+
+  async run(request: RunRequest): Promise<CellOutcome> {
+    const startedAt = performance.now()
+    let worker: WorkerProcess
+    try {
+      worker = await this.#living()
+    } catch (error) {
+      return infraOutcome(error, performance.now() - startedAt, this.#variables)
+    }
+    const queued_ms = this.#queuedMs + performance.now() - startedAt
+    this.#queuedMs = 0
+    const policy = this.#source.policy
+    const left = { ...policy, ceiling_ms: policy.ceiling_ms - queued_ms }
+    const outcome = await runCell(worker, request, left, this.#request.onCall)
+    outcome.usage.queued_ms = queued_ms
+    if (outcome.state_kept) this.#variables = outcome.variables
+    else this.#replace(worker)
+    return outcome.state_kept ? outcome : { ...outcome, variables: this.#variables }
+  }
+
+  async lookup(name: string): Promise<string | null> {
+    const worker = await this.#process
+    try {
+      return await worker.lookup(name)
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'worker_start_failed') throw error
+      this.#replace(worker)
+      return null
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#process.then(
+      worker => retire(worker),
+      // Nothing was taken, so there is nothing to end.
+      () => undefined,
+    )
+  }
+
+  /** The process, or another one where it died while nobody looked. */
+  async #living(): Promise<WorkerProcess> {
+    if (this.#closed) throw new ServiceError('shutting_down', 'the episode is closed')
+    const worker = await this.#process.catch(() => this.#retake())
+    if (worker.alive) return worker
+    this.#replace(worker)
+    return await this.#process
+  }
+
+  /** End a process and get the next one on its way: it is opened by the time the next cell comes. */
+  #replace(worker: WorkerProcess): void {
+    retire(worker)
+    if (this.#closed) return
+    void this.#retake().catch(() => undefined)
+  }
+
+  #retake(): Promise<WorkerProcess> {
+    this.#process = this.#take()
+    return this.#process
+  }
+
+  async #take(): Promise<WorkerProcess> {
+    const { worker, queuedMs } = await this.#source.acquire()
+    try {
+      this.#variables = await worker.open(this.#request, this.#source.policy.threads)
+      this.#queuedMs += queuedMs
+      return worker
+    } catch (error) {
+      retire(worker)
+      throw error
+    }
+  }
+}
+
+/** A cell that never ran, because the service had no process for it. */
+function infraOutcome(error: unknown, queued_ms: number, variables: string[]): CellOutcome {
+  const sentence = `InfraError: ${error instanceof Error ? error.message : String(error)}`
+  const nothing = { text: '', total_chars: 0, total_bytes: 0, truncated: false }
+  return {
+    reason: 'infra_error',
+    state_kept: false,
+    stdout: nothing,
+    stderr: nothing,
+    exception: sentence,
+    locals: {},
+    variables,
+    final: null,
+    answer: null,
+    usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, subcall_wait_ms: 0, queued_ms },
+  }
+}

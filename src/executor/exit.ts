@@ -1,0 +1,35 @@
+/** From how a worker ended to the one word an observation gives as its reason. */
+
+import { constants } from 'node:os'
+import type { ExitReport } from '../launcher/zygote-frames.ts'
+import type { Reason } from './executor.ts'
+
+export type Ending = { reason: Reason; sentence: string }
+
+/**
+ * Say why a worker that ended by itself ended. The kernel's counters win over
+ * the exit status: a process that ran out of memory dies of a plain SIGKILL.
+ *
+ * @param oomKillsBefore Memory kills in the tree before the cell began.
+ */
+export function explainExit(report: ExitReport, oomKillsBefore: number): Ending {
+  if (report.oom_kills > oomKillsBefore) {
+    return {
+      reason: 'memory_limit',
+      sentence: 'MemoryLimit: the episode used more memory than its limit and was ended',
+    }
+  }
+  if (report.signal !== null) {
+    const name = signalName(report.signal)
+    return { reason: 'signal', sentence: `WorkerSignalled: the Python process died of ${name}` }
+  }
+  if (report.code !== null) {
+    return { reason: 'exited', sentence: `WorkerExited: the Python process exited with status ${report.code}` }
+  }
+  return { reason: 'infra_error', sentence: 'WorkerLost: the service lost the Python process' }
+}
+
+function signalName(number: number): string {
+  const found = Object.entries(constants.signals).find(([, value]) => value === number)
+  return found?.[0] ?? `signal ${number}`
+}

@@ -1,0 +1,50 @@
+/** From the configuration to a running executor. */
+
+import { join } from 'node:path'
+import { type Config, mib } from './config.ts'
+import { createExecutor } from './executor/create-executor.ts'
+import type { Executor } from './executor/executor.ts'
+import { workerPython } from './setup/interpreter.ts'
+import { repositoryRoot } from './setup/paths.ts'
+
+const MS_PER_S = 1000
+
+/**
+ * Start the executor that the configuration describes.
+ *
+ * @param onLog Told what zygotes and failing workers write to stderr, line by line.
+ * @throws {ServiceError} `missing_tool`, `isolation_unavailable`, `worker_start_failed`.
+ */
+export function startExecutor(config: Config, onLog: (line: string) => void): Promise<Executor> {
+  const disk_bytes = mib(config.EPISODE_DISK_MIB)
+  const memory_bytes = mib(config.EPISODE_MEMORY_MIB)
+  const processes = config.EPISODE_PROCESSES
+  const inodes = config.EPISODE_INODES
+  return createExecutor({
+    python: workerPython(config),
+    python_path: join(repositoryRoot, 'python'),
+    preload: [config.FORKYARD_TORCH === 'none' ? 'base' : 'torch'],
+    level: config.SANDBOX_LEVEL,
+    min_level: config.SANDBOX_MIN_LEVEL,
+    limits: {
+      memory_bytes,
+      processes,
+      disk_bytes,
+      inodes,
+      shm_bytes: mib(config.EPISODE_SHM_MIB),
+      open_files: config.EPISODE_OPEN_FILES,
+      threads: config.STEP_THREADS,
+    },
+    onLog,
+    spares: config.WARM_SPARES,
+    queueLimit: config.WORKER_QUEUE_LIMIT,
+    queueTimeoutMs: config.WORKER_QUEUE_TIMEOUT_S * MS_PER_S,
+    keepChars: config.REPL_MAX_OUTPUT_LENGTH,
+    policy: {
+      grace_ms: config.STEP_GRACE_S * MS_PER_S,
+      ceiling_ms: config.STEP_CEILING_S * MS_PER_S,
+      threads: config.STEP_THREADS,
+      limits: { memory_bytes, processes, disk_bytes, inodes, output_bytes: mib(config.STEP_OUTPUT_LIMIT_MIB) },
+    },
+  })
+}
