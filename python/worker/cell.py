@@ -10,7 +10,7 @@ from worker.capture import StandardStreams
 from worker.channel import Channel
 from worker.failure import describe, innermost_cell_line, remember_source
 from worker.interrupt import StepTimeout
-from worker.namespace import Namespace
+from worker.namespace import Namespace, restore_builtins
 from worker.protocol import RunFrame
 
 
@@ -66,6 +66,7 @@ class CellRunner:
             raised = error
         # From here a late interrupt finds nothing to raise in, except while agent code may run again.
         self._running = None
+        put_back = restore_builtins()
         if os.getpid() != self._pid:
             self._end_child(raised)
         exception = None
@@ -87,7 +88,7 @@ class CellRunner:
         # A frame of the cell may be the only thing that keeps agent objects alive.
         raised = None
         self._streams.flush()
-        notes = self._namespace.restore() + self._streams.restore()
+        notes = put_back + self._namespace.restore() + self._streams.restore()
         if exception is not None:
             self._streams.print_error(exception + "\n")
         if notes:

@@ -13,15 +13,19 @@ from typing import Any, Literal
 from worker.cgroup_group import CgroupGroup
 from worker.environment import enter_workspace
 from worker.episode_group import EpisodeGroup, NoGroup
-from worker.isolation import landlock, private_root, rlimits, seccomp, syscalls
+from worker.isolation import landlock, rlimits, seccomp, syscalls
 from worker.isolation.cgroup import CgroupLimits
 from worker.isolation.cgroup_host import CgroupHost
 from worker.isolation.host_report import detect_levels
 from worker.isolation.identity import Identity, drop, enter_zygote_userns, plan_identity
-from worker.isolation.namespaces import fork_into_pid_namespace, unshare_episode
+from worker.isolation.namespaces import PidNamespaceForker
 from worker.isolation.policy import load_policy
+from worker.isolation.private_root import enter
 from worker.isolation.probe import ProbeSpec, attest, required_for
 from worker.isolation.python_paths import interpreter_paths
+from worker.isolation.root_plan import RootPlan, plan_root
+from worker.isolation.root_template import make_template
+from worker.isolation.value_sharing import share_by_value
 from worker.job import Job
 
 Level = Literal["none", "landlock", "namespaces"]
@@ -38,7 +42,7 @@ class ConfinementError(Exception):
 class Confinement:
     """The plan of one zygote, the same for all of its workers."""
 
-    def __init__(self, level: Level, configure: dict[str, Any], notes: list[str]) -> None:
+    def __init__(self, level: Level, configure: dict[str, Any], notes: list[str], user_namespace: bool) -> None:
         self.level: Level = level
         self.notes = notes
         self.required = frozenset() if level == "none" else required_for(level)
@@ -46,12 +50,15 @@ class Confinement:
         self._limits: dict[str, int] = configure["limits"]
         self._policy = load_policy()
         self._slots = itertools.count()
-        self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._zygote = os.getpid()
+        # Before a user namespace, inside which the host's cgroups are nobody's.
         self._groups = CgroupHost.detect()
+        self._user_namespace = user_namespace
+        self._forker: PidNamespaceForker | None = None
         self._private_bytes = 0
-        self._filter = b""
-        self._root: private_root.RootPlan | None = None
+        self._filters: dict[bool, bytes] = {}
+        self._root: RootPlan | None = None
+        self._template = -1
         self._paths = interpreter_paths()
         self._identity: Identity | None = None
 
@@ -70,7 +77,7 @@ class Confinement:
             reasons = " ".join(report.notes) or "No layer is missing."
             asked = f"level {wanted}, at least {minimum}"
             raise ConfinementError(f"this host gives isolation level {offered[-1]}, asked for {asked}. {reasons}")
-        return cls(level, configure, list(report.notes))
+        return cls(level, configure, list(report.notes), report.user_namespace)
 
     @property
     def kernel_ends_tree(self) -> bool:
@@ -79,20 +86,20 @@ class Confinement:
 
     def prepare(self) -> None:
         """Plan what all workers share; call it after the imports, when the memory to be shared is there."""
-        if self.level == "namespaces" and os.geteuid() != 0:
-            enter_zygote_userns()
-        self._private_bytes = rlimits.private_bytes()
         self._groups.sweep_stale()
+        self._private_bytes = rlimits.private_bytes()
         if self.level == "namespaces":
+            if os.geteuid() != 0:
+                enter_zygote_userns()
+            self._forker = PidNamespaceForker()
             quotas = replace(
                 self._policy.quotas,
                 work_and_tmp_bytes=self._limits["disk_bytes"],
                 work_and_tmp_inodes=self._limits["inodes"],
                 shm_bytes=self._limits["shm_bytes"],
             )
-            self._root = private_root.plan_root(
-                self._policy.private_root, self._policy.identity, quotas, self._paths
-            )
+            self._root = plan_root(self._policy.private_root, self._policy.identity, quotas, self._paths)
+            self._template = make_template(self._root, self._forker)
 
     def make_group(self, worker_id: str) -> EpisodeGroup:
         """Make the cgroups of an episode, or none where the host gives none."""
@@ -111,25 +118,25 @@ class Confinement:
             self._zygote * 4096 + slot % 4096,
             self._paths,
             private_root=namespaces,
-            user_namespace=namespaces,
+            user_namespace=self._user_namespace,
         )
-        if not namespaces:
-            return os.fork()
-        return fork_into_pid_namespace(self._pid_namespace)
+        # The same filter for all workers of one kind, compiled where it is shared.
+        self._filter(self._identity.own_uid)
+        return os.fork() if self._forker is None else self._forker.fork()
 
     def enter_init(self, job: Job) -> None:
         """Confine the episode's init and all it will fork."""
         null = os.open(os.devnull, os.O_RDWR)
         for target in (0, 1):
             os.dup2(null, target)
-        syscalls.close_all_but({0, 1, 2, *job.descriptors()})
+        syscalls.close_all_but({0, 1, 2, *job.descriptors(), *([self._template] if self._template >= 0 else [])})
         job.group.attach()
         if self.level != "namespaces":
             syscalls.set_subreaper()
             return
         assert self._root is not None and self._identity is not None
-        unshare_episode()
-        private_root.build_and_enter(self._root, self._identity.uid, self._identity.gid)
+        enter(self._root, self._template, self._identity.uid, self._identity.gid)
+        os.close(self._template)
 
     def enter_worker(self, job: Job) -> dict[str, Any]:
         """Confine the worker; returns what it found when it tried the doors."""
@@ -147,32 +154,35 @@ class Confinement:
         report = drop(self._identity)
         rlimits.apply_rlimits(self._rlimits(report.nproc_binds), self._policy.rlimits)
         abi = syscalls.landlock_abi()
+        if self._root is None:
+            share_by_value()
         landlock.restrict(self._landlock_rules(work), abi)
-        context = seccomp.SeccompContext(
-            ipc_namespace=self._root is not None,
-            private_root=self._root is not None,
-            own_uid=report.own_uid,
-            protected_pids=self._protected(abi),
-        )
-        seccomp.install(seccomp.compile_filter(self._policy.seccomp, context))
+        seccomp.install(self._filter(report.own_uid))
         spec = ProbeSpec(
             level=self.level,
             canary_path=self._configure["canary"],
             foreign_pid=self._zygote,
             allowed_fds=frozenset({0, 1, 2, job.connection.fileno(), job.stdout_fd, job.stderr_fd, *job.readers}),
-            writable=self._root.writable if self._root is not None else (work,),
+            writable=(*self._root.writable, "/dev/shm") if self._root is not None else (work,),
             python_paths=self._paths,
         )
         return facts | attest(spec)
 
-    def _protected(self, abi: int) -> tuple[int, ...]:
-        if self._root is not None or landlock.signal_scope_offered(abi):
-            return ()
-        return (self._zygote, os.getppid())
+    def _filter(self, own_uid: bool) -> bytes:
+        if own_uid not in self._filters:
+            scoped = self._root is not None or landlock.signal_scope_offered(syscalls.landlock_abi())
+            context = seccomp.SeccompContext(
+                ipc_namespace=self._root is not None,
+                private_root=self._root is not None,
+                own_uid=own_uid,
+                protected_pids=() if scoped else (self._zygote, os.getppid()),
+            )
+            self._filters[own_uid] = seccomp.compile_filter(self._policy.seccomp, context)
+        return self._filters[own_uid]
 
     def _landlock_rules(self, work: str) -> list[landlock.PathRule]:
         if self._root is not None:
-            return landlock.private_root_rules(self._policy.landlock, self._root.writable)
+            return landlock.private_root_rules(self._policy.landlock, self._root.writable, self._root.gpu_devices)
         return landlock.shared_root_rules(self._policy.landlock, self._paths, [work])
 
     def _rlimits(self, binds: bool) -> rlimits.Limits:

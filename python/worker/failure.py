@@ -4,6 +4,8 @@ import linecache
 import traceback
 from types import TracebackType
 
+from worker.interrupt import StepTimeout
+
 MAX_CHARS = 8_192
 CELL_PREFIX = "<cell "
 
@@ -20,7 +22,9 @@ def describe(raised: BaseException) -> str:
         _keep_agent_frames(report)
         headline = _headline(raised)
         body = "".join(report.format())
-    except Exception as error:
+    except StepTimeout:
+        raise
+    except BaseException as error:
         return f"{type(raised).__name__}: <no message: {type(error).__name__} while it was formatted>"
     return _cut(f"{headline}\n{body}".rstrip("\n"))
 
@@ -41,7 +45,9 @@ def _headline(raised: BaseException) -> str:
     name = type(raised).__name__
     try:
         message = str(raised)
-    except Exception:
+    except StepTimeout:
+        raise
+    except BaseException:
         message = "<exception str() failed>"
     if isinstance(raised, SyntaxError):
         message = raised.msg or message

@@ -39,7 +39,9 @@ def _supervise(job: Job, confinement: Confinement) -> int:
     wakeup, wakeup_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    if not confinement.kernel_ends_tree:
+        # Without a pid namespace the zygote asks; inside one only the kernel's kill reaches an init.
+        signal.signal(signal.SIGTERM, lambda *_: None)
     worker = os.fork()
     if worker == 0:
         os.close(wakeup)

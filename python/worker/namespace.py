@@ -40,16 +40,13 @@ class Namespace:
         self.values["answer"] = _fresh_answer()
 
     def restore(self) -> list[str]:
-        """Put reserved names, the answer dict and built-ins back; returns what had been replaced."""
+        """Put reserved names and the answer dict back; returns what had been replaced."""
         replaced = [name for name, value in self._reserved.items() if self.values.get(name, self) is not value]
         for name in replaced:
             self.values[name] = self._reserved[name]
         if not isinstance(self.values.get("answer"), dict):
             self.values["answer"] = _fresh_answer()
             replaced.append("answer")
-        if any(builtins.__dict__.get(name, self) is not value for name, value in _BUILTINS.items() if name != "_"):
-            builtins.__dict__.update(_BUILTINS)
-            replaced.append("builtins")
         return replaced
 
     def public_names(self) -> list[str]:
@@ -83,6 +80,17 @@ class Namespace:
                 yield name, value
             elif name in before.fingerprints and before.fingerprints[name] != fingerprint(value):
                 yield name, value
+
+
+def restore_builtins(
+    current: dict[str, Any] = builtins.__dict__, original: dict[str, Any] = _BUILTINS
+) -> list[str]:
+    """Put built-ins back; uses none itself, since any may be gone."""
+    for name in original:
+        if name != "_" and (name not in current or current[name] is not original[name]):
+            current.update(original)
+            return ["builtins"]
+    return []
 
 
 def as_text(value: Any) -> str:

@@ -78,4 +78,9 @@ def serve(job: Job, confinement: Confinement) -> None:
     for descriptor in (null, job.stdout_fd, job.stderr_fd):
         os.close(descriptor)
     gc.enable()
-    Worker(job.connection, streams, job.readers).serve(attestation)
+    try:
+        Worker(job.connection, streams, job.readers).serve(attestation)
+    except BaseException as error:
+        # Descriptor 2 is the agent's by now: no frames of the worker, no paths of the host.
+        streams.print_error(f"the worker itself failed: {type(error).__name__}: {error}\n")
+        os._exit(1)

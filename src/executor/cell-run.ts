@@ -10,7 +10,7 @@ import type { CellOutcome, Reason, RunRequest, Usage, WorkerCall } from './execu
 import type { Ending } from './exit.ts'
 import type { ResultFrame } from './protocol.ts'
 import { StepClock } from './step-clock.ts'
-import { type WatchLimits, watchCell } from './watchdog.ts'
+import { findDiskBreach, type WatchLimits, watchCell } from './watchdog.ts'
 import type { WorkerProcess } from './worker-process.ts'
 
 export type RunPolicy = {
@@ -64,10 +64,11 @@ export async function runCell(
     queued_ms: 0,
   }
   const { final } = worker
-  if ('reason' in end) {
-    const { reason, sentence } = end
-    const facts = { exception: sentence, locals: {}, variables: [], answer: null }
-    return { reason, state_kept: false, ...takeOutput(worker, `${sentence}\n`), ...facts, final, usage }
+  if ('reason' in end) return lostOutcome(worker, end, usage)
+  const breach = findDiskBreach(worker, policy.limits)
+  if (breach !== null) {
+    worker.end(breach)
+    return lostOutcome(worker, breach, usage)
   }
   const { locals, variables, answer } = end
   const ignored = interrupted && end.exception === null ? ignoredSentence(request.limit_ms) : null
@@ -75,6 +76,11 @@ export async function runCell(
   const reason = reasonOf(end, interrupted, after.oom_kills > before.oom_kills)
   const output = takeOutput(worker, ignored === null ? '' : `${ignored}\n`)
   return { reason, state_kept: true, ...output, exception, locals, variables, answer, final, usage }
+}
+
+function lostOutcome(worker: WorkerProcess, { reason, sentence }: Ending, usage: Usage): CellOutcome {
+  const facts = { exception: sentence, locals: {}, variables: [], answer: null, final: worker.final }
+  return { reason, state_kept: false, ...takeOutput(worker, `${sentence}\n`), ...facts, usage }
 }
 
 function takeOutput(worker: WorkerProcess, closing: string): Pick<CellOutcome, 'stdout' | 'stderr'> {

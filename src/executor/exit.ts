@@ -10,9 +10,13 @@ export type Ending = { reason: Reason; sentence: string }
  * Say why a worker that ended by itself ended. The kernel's counters win over
  * the exit status: a process that ran out of memory dies of a plain SIGKILL.
  *
+ * @param report Null when the zygote was gone too, so that nobody saw the end.
  * @param oomKillsBefore Memory kills in the tree before the cell began.
  */
-export function explainExit(report: ExitReport, oomKillsBefore: number): Ending {
+export function explainExit(report: ExitReport | null, oomKillsBefore: number): Ending {
+  if (report === null) {
+    return { reason: 'infra_error', sentence: 'WorkerLost: the service lost the Python process' }
+  }
   if (report.oom_kills > oomKillsBefore) {
     return {
       reason: 'memory_limit',
@@ -26,7 +30,8 @@ export function explainExit(report: ExitReport, oomKillsBefore: number): Ending 
   if (report.code !== null) {
     return { reason: 'exited', sentence: `WorkerExited: the Python process exited with status ${report.code}` }
   }
-  return { reason: 'infra_error', sentence: 'WorkerLost: the service lost the Python process' }
+  // Its init saw the frame socket close first, and nothing of the service's had closed it.
+  return { reason: 'exited', sentence: 'WorkerExited: the Python process closed its channel to the service' }
 }
 
 function signalName(number: number): string {

@@ -45,15 +45,8 @@ function findBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
   if (limits.output_bytes > 0 && written > limits.output_bytes) {
     return { reason: 'output_limit', sentence: `OutputLimit: the step wrote more than ${limits.output_bytes} bytes` }
   }
-  if (worker.workFolder !== null) {
-    const used = folderUsage(worker.workFolder, limits.inodes)
-    if (used.bytes > limits.disk_bytes || used.files > limits.inodes) {
-      return {
-        reason: 'disk_limit',
-        sentence: `DiskLimit: the work folder grew past ${limits.disk_bytes} bytes or ${limits.inodes} files`,
-      }
-    }
-  }
+  const disk = findDiskBreach(worker, limits)
+  if (disk !== null) return disk
   if (worker.accounted) return null
   const tree = readTree(worker.pid, worker.sharedBytes)
   if (tree.memory_bytes > limits.memory_bytes) {
@@ -69,6 +62,15 @@ function findBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
     }
   }
   return null
+}
+
+/** Whether a work folder on the host's disk has grown past its limits; a file system of its own has them built in. */
+export function findDiskBreach(worker: WorkerProcess, { disk_bytes, inodes }: WatchLimits): Ending | null {
+  if (worker.workFolder === null) return null
+  const used = folderUsage(worker.workFolder, inodes)
+  if (used.bytes <= disk_bytes && used.files <= inodes) return null
+  const sentence = `DiskLimit: the work folder grew past ${disk_bytes} bytes or ${inodes} files`
+  return { reason: 'disk_limit', sentence }
 }
 
 /** Size of a folder; stops counting once there are more than `maxFiles` entries. */

@@ -213,10 +213,9 @@ export class WorkerProcess {
     waiting.settle(frame)
   }
 
-  #bury(report: ExitReport): Ending {
+  #bury(report: ExitReport | null): Ending {
     this.#gone = true
-    const { cpu_ns, peak_memory_bytes, oom_kills, pids_hits } = report
-    this.#last = { cpu_ms: cpu_ns === null ? null : cpu_ns / NS_PER_MS, peak_memory_bytes, oom_kills, pids_hits }
+    this.#last = countersOf(report)
     const ending = this.#cause ?? explainExit(report, this.#oomKillsBefore)
     this.#cause = ending
     this.#lose(ending)
@@ -242,6 +241,13 @@ export class WorkerProcess {
       await this.#fork.removeWork()
     })
   }
+}
+
+/** The last word of the kernel on a tree that is gone. */
+function countersOf(report: ExitReport | null): Counters {
+  if (report === null) return { cpu_ms: null, peak_memory_bytes: null, oom_kills: 0, pids_hits: 0 }
+  const { cpu_ns, peak_memory_bytes, oom_kills, pids_hits } = report
+  return { cpu_ms: cpu_ns === null ? null : cpu_ns / NS_PER_MS, peak_memory_bytes, oom_kills, pids_hits }
 }
 
 function messageOf(error: unknown): string {

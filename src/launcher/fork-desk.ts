@@ -19,8 +19,8 @@ export type Fork = {
   stdoutFd: number
   stderrFd: number
   accounting: Accounting
-  /** Settles when the tree is gone: with what the zygote saw, or, when that is dead, with nothing known. */
-  exited: Promise<ExitReport>
+  /** Settles when the tree is gone: with what the zygote saw, or with null when that is dead too. */
+  exited: Promise<ExitReport | null>
   /** Folder on the host's disk that the episode writes to; null where it has a file system of its own. */
   workFolder: string | null
   /** Remove that folder; for after `exited`. */
@@ -33,7 +33,7 @@ type Pending = {
   forked?: ForkedFrame
   socket?: Socket
   work: WorkFolder | null
-  exited: Promise<ExitReport>
+  exited: Promise<ExitReport | null>
   resolve: (fork: Fork) => void
   reject: (error: ServiceError) => void
 }
@@ -41,7 +41,7 @@ type Pending = {
 export class ForkDesk {
   readonly #kill: (id: string) => void
   readonly #pending = new Map<string, Pending>()
-  readonly #exits = new Map<string, (report: ExitReport) => void>()
+  readonly #exits = new Map<string, (report: ExitReport | null) => void>()
   readonly #sockets = new Map<string, Socket>()
 
   /** @param kill Asks the zygote to end the tree of a worker. */
@@ -51,7 +51,7 @@ export class ForkDesk {
 
   /** Wait for both halves of a fork that was just asked for. */
   expect(id: string, work: WorkFolder | null): Promise<Fork> {
-    const exited = new Promise<ExitReport>(settle => this.#exits.set(id, settle))
+    const exited = new Promise<ExitReport | null>(settle => this.#exits.set(id, settle))
     return new Promise((resolve, reject) => this.#pending.set(id, { work, exited, resolve, reject }))
   }
 
@@ -97,8 +97,8 @@ export class ForkDesk {
   bury(): void {
     for (const [id, pending] of this.#pending) this.#fail(id, pending, 'the zygote died')
     for (const [id, socket] of this.#sockets) {
-      if (socket.closed) this.#settle(id, lostWorker(id))
-      else socket.once('close', () => this.#settle(id, lostWorker(id)))
+      if (socket.closed) this.#settle(id, null)
+      else socket.once('close', () => this.#settle(id, null))
     }
   }
 
@@ -125,7 +125,7 @@ export class ForkDesk {
     })
   }
 
-  #settle(id: string, report: ExitReport): void {
+  #settle(id: string, report: ExitReport | null): void {
     this.#exits.get(id)?.(report)
     this.#exits.delete(id)
     this.#sockets.delete(id)
@@ -145,9 +145,4 @@ function takeFifo(path: string): number {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   unlinkSync(path)
   return descriptor
-}
-
-function lostWorker(worker_id: string): ExitReport {
-  const unknown = { code: null, signal: null, cpu_ns: null, peak_memory_bytes: null }
-  return { type: 'exited', worker_id, oom_kills: 0, pids_hits: 0, ...unknown }
 }
