@@ -81,7 +81,8 @@ class Channel:
         """
         while not self._frames:
             with self._read_lock:
-                if not self._read():
+                # A thread that waited for a reply may have read it meanwhile.
+                if not self._frames and not self._read():
                     self._wait(select.POLLIN, None)
         return self._frames.popleft()
 

@@ -27,7 +27,8 @@ from worker.protocol import PROTOCOL_VERSION
 
 PRELOAD = {
     "base": ["asyncio", "collections", "csv", "dataclasses", "datetime", "decimal", "fractions", "json", "random", "re"],
-    "torch": ["numpy", "torch", "torch.nn.functional", "torch.optim", "torch.utils.data"],
+    # torch imports _dynamo at the first step of an optimizer, which takes seconds: better once than in each worker.
+    "torch": ["numpy", "torch", "torch.nn.functional", "torch.optim", "torch.utils.data", "torch._dynamo"],
 }
 _READ_BYTES = 1 << 16
 _LAST_WAIT_S = 5.0
@@ -208,7 +209,11 @@ def say(kind: str, **fields: Any) -> None:
     """Write one control frame to the service."""
     data = json.dumps({"type": kind, **fields}).encode() + b"\n"
     while data:
-        data = data[os.write(1, data) :]
+        try:
+            data = data[os.write(1, data) :]
+        except BrokenPipeError:
+            # The service is gone; the end of stdin says so too, and ends the zygote.
+            return
 
 
 def _import_packages(preload: str) -> str | None:

@@ -6,6 +6,7 @@ import type { CallFrame, ServiceFrame } from './protocol.ts'
 
 /** More calls in flight than any batch needs; past it a call is refused, so a loop can't fill the service. */
 const MAX_IN_FLIGHT = 256
+const OVER = 'the step that made this call is over'
 
 /** Answers the calls of one worker and measures how long its cell has waited for them. */
 export class CallDesk {
@@ -13,7 +14,7 @@ export class CallDesk {
   #answer: (call: WorkerCall) => Promise<unknown> = () => Promise.reject(new Error('no step is running'))
   #cell: number | undefined
   #abort = new AbortController()
-  #inFlight = 0
+  readonly #inFlight = new Set<number>()
   #waitingSince = 0
   #waitedMs = 0
   /** Told when the cell starts to wait (true) and when its last call is answered (false). */
@@ -25,7 +26,7 @@ export class CallDesk {
 
   /** Time the running cell has waited with at least one call in flight, in milliseconds. */
   get waitedMs(): number {
-    return this.#waitedMs + (this.#inFlight > 0 ? performance.now() - this.#waitingSince : 0)
+    return this.#waitedMs + (this.#inFlight.size > 0 ? performance.now() - this.#waitingSince : 0)
   }
 
   /** Take calls of a cell. */
@@ -33,16 +34,16 @@ export class CallDesk {
     this.#cell = cell
     this.#answer = answer
     this.#abort = new AbortController()
-    this.#inFlight = 0
     this.#waitedMs = 0
   }
 
-  /** Abort what is in flight: the cell is over and nobody reads the answers. */
+  /** Abort what is in flight: the cell is over, and threads that still wait are told so. */
   end(): void {
     this.#cell = undefined
-    this.#inFlight = 0
     this.onWaiting = () => undefined
     this.#abort.abort()
+    for (const call of this.#inFlight) this.#send({ type: 'reply', call, value: null, error: OVER })
+    this.#inFlight.clear()
   }
 
   accept(frame: CallFrame): void {
@@ -52,7 +53,8 @@ export class CallDesk {
       return
     }
     const { signal } = this.#abort
-    if (this.#inFlight++ === 0) {
+    this.#inFlight.add(frame.call)
+    if (this.#inFlight.size === 1) {
       this.#waitingSince = performance.now()
       this.onWaiting(true)
     }
@@ -64,7 +66,8 @@ export class CallDesk {
 
   #finish(frame: CallFrame, signal: AbortSignal, value: unknown, error: string | null): void {
     if (signal.aborted) return
-    if (--this.#inFlight === 0) {
+    this.#inFlight.delete(frame.call)
+    if (this.#inFlight.size === 0) {
       this.#waitedMs += performance.now() - this.#waitingSince
       this.onWaiting(false)
     }
@@ -72,7 +75,7 @@ export class CallDesk {
   }
 
   #refusal(frame: CallFrame): string | null {
-    if (frame.id !== this.#cell) return 'the step that made this call is over'
-    return this.#inFlight >= MAX_IN_FLIGHT ? `more than ${MAX_IN_FLIGHT} calls in flight` : null
+    if (frame.id !== this.#cell) return OVER
+    return this.#inFlight.size >= MAX_IN_FLIGHT ? `more than ${MAX_IN_FLIGHT} calls in flight` : null
   }
 }

@@ -1,6 +1,6 @@
 /** Pairs what a zygote says about a fork with the socket that the worker brings. */
 
-import { constants, openSync, unlinkSync } from 'node:fs'
+import { constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { ServiceError } from '../errors.ts'
 import type { WorkFolder } from './workspace.ts'
@@ -102,16 +102,23 @@ export class ForkDesk {
     }
   }
 
-  #complete(id: string, { forked, socket, exited, work, resolve }: Pending): void {
+  #complete(id: string, pending: Pending): void {
+    const { forked, socket, exited, work, resolve } = pending
     if (forked === undefined || socket === undefined) return
+    const pipes = takeFifos([forked.stdout, forked.stderr])
+    if (pipes === null) {
+      this.#kill(id)
+      this.#fail(id, pending, 'the run folder is gone: the zygote is leaving')
+      return
+    }
     this.#pending.delete(id)
     this.#sockets.set(id, socket)
     resolve({
       id,
       pid: forked.pid,
       socket,
-      stdoutFd: takeFifo(forked.stdout),
-      stderrFd: takeFifo(forked.stderr),
+      stdoutFd: pipes[0],
+      stderrFd: pipes[1],
       accounting: forked.accounting,
       exited,
       workFolder: work?.path ?? null,
@@ -140,9 +147,19 @@ export class ForkDesk {
   }
 }
 
-/** Open the reading end without waiting for a writer, and remove the name: nobody else opens it. */
-function takeFifo(path: string): number {
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  unlinkSync(path)
-  return descriptor
+/**
+ * Open the reading ends without waiting for a writer, and remove the names: nobody else opens them.
+ *
+ * @returns Null when the zygote has removed them already.
+ */
+function takeFifos(paths: [string, string]): [number, number] | null {
+  const [stdout, stderr] = paths
+  if (!paths.every(path => existsSync(path))) return null
+  const opened: [number, number] = [openReader(stdout), openReader(stderr)]
+  for (const path of paths) unlinkSync(path)
+  return opened
+}
+
+function openReader(path: string): number {
+  return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
 }

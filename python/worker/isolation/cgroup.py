@@ -12,6 +12,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from .kernel_files import read_file, write_file
+
 _KILL_ROUNDS = 50
 
 
@@ -60,15 +62,15 @@ class EpisodeCgroup:
         """
         if self.memory is not None and limits.memory_bytes is not None:
             if (self.memory / "memory.max").exists():
-                _write(self.memory / "memory.max", limits.memory_bytes)
+                write_file(self.memory / "memory.max", limits.memory_bytes)
                 _write_if_present(self.memory / "memory.swap.max", 0)
                 _write_if_present(self.memory / "memory.oom.group", 1)
             else:
-                _write(self.memory / "memory.limit_in_bytes", limits.memory_bytes)
+                write_file(self.memory / "memory.limit_in_bytes", limits.memory_bytes)
                 _write_if_present(self.memory / "memory.memsw.limit_in_bytes", limits.memory_bytes)
                 _write_if_present(self.memory / "memory.swappiness", 0)
         if self.pids is not None and limits.processes is not None:
-            _write(self.pids / "pids.max", limits.processes)
+            write_file(self.pids / "pids.max", limits.processes)
 
     def attach(self, pid: int) -> None:
         """Move a process in, with all its threads; its later children are born inside.
@@ -84,7 +86,7 @@ class EpisodeCgroup:
             # A process that moves just itself, by thread, spares v1 the lock
             # that stops every fork and exec on the host for a grace period.
             alone = pid == 0 and (directory / "tasks").exists()
-            _write(directory / ("tasks" if alone else "cgroup.procs"), pid)
+            write_file(directory / ("tasks" if alone else "cgroup.procs"), pid)
 
     def kill(self) -> None:
         """Send SIGKILL to every process inside, those that fork meanwhile included.
@@ -94,10 +96,10 @@ class EpisodeCgroup:
             TimeoutError: Only without `cgroup.kill`: processes kept appearing.
         """
         if self.unified is not None and (self.unified / "cgroup.kill").exists():
-            _write(self.unified / "cgroup.kill", 1)
+            write_file(self.unified / "cgroup.kill", 1)
             return
         if self.pids is not None:
-            _write(self.pids / "pids.max", 0)
+            write_file(self.pids / "pids.max", 0)
         if self.freezer is not None:
             _write_if_present(self.freezer / "freezer.state", "FROZEN")
         try:
@@ -125,7 +127,7 @@ class EpisodeCgroup:
         """Pids inside, as far as the caller's pid namespace can number them."""
         pids: set[int] = set()
         for directory in self.directories():
-            pids |= {int(word) for word in _read(directory / "cgroup.procs").split()}
+            pids |= {int(word) for word in read_file(directory / "cgroup.procs").split()}
         return pids - {0, os.getpid()}
 
     def usage(self) -> tuple[int | None, int | None]:
@@ -133,14 +135,14 @@ class EpisodeCgroup:
         cpu_ns: int | None = None
         if self.cpu is not None:
             if (self.cpu / "cpuacct.usage").exists():
-                cpu_ns = int(_read(self.cpu / "cpuacct.usage"))
+                cpu_ns = int(read_file(self.cpu / "cpuacct.usage"))
             else:
                 cpu_ns = _field(self.cpu / "cpu.stat", "usage_usec") * 1000
         peak_bytes: int | None = None
         if self.memory is not None:
             for file in ("memory.peak", "memory.max_usage_in_bytes", "memory.current"):
                 if (self.memory / file).exists():
-                    peak_bytes = int(_read(self.memory / file))
+                    peak_bytes = int(read_file(self.memory / file))
                     break
         return cpu_ns, peak_bytes
 
@@ -204,28 +206,13 @@ class EpisodeCgroup:
         return gone
 
 
-def _write(file: Path, value: int | str) -> None:
-    # O_CREAT would turn a misspelt control file into EACCES, hiding the reason.
-    fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, str(value).encode())
-    except OSError as error:
-        raise OSError(error.errno, f"writing {value} to {file}: {error.strerror}") from error
-    finally:
-        os.close(fd)
-
-
 def _write_if_present(file: Path, value: int | str) -> None:
     if file.exists():
-        _write(file, value)
-
-
-def _read(file: Path) -> str:
-    return file.read_text(encoding="ascii")
+        write_file(file, value)
 
 
 def _field(file: Path, key: str) -> int:
-    for line in _read(file).splitlines():
+    for line in read_file(file).splitlines():
         name, _, value = line.partition(" ")
         if name == key:
             return int(value)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from .cgroup import CgroupLimits, EpisodeCgroup
+from .cgroup_mounts import Memberships, Mounts, groups, locate, mounts
 from .owner_name import PREFIX, owner_is_dead, owner_prefix
 
 _SERVICE_LEAF = "forkyard-service"
@@ -52,14 +53,14 @@ class CgroupHost:
             mountinfo, membership: Contents of /proc/self/mountinfo and
                 /proc/self/cgroup; read when None.
         """
-        mounts = _mounts(mountinfo if mountinfo is not None else Path("/proc/self/mountinfo").read_text())
-        groups = _groups(membership if membership is not None else Path("/proc/self/cgroup").read_text())
+        mounted = mounts(mountinfo if mountinfo is not None else Path("/proc/self/mountinfo").read_text())
+        memberships = groups(membership if membership is not None else Path("/proc/self/cgroup").read_text())
         host = cls()
         for controller in ("memory", "pids", "cpuacct", "freezer"):
-            parent = _v1_parent(controller, mounts, groups, host.notes)
+            parent = _v1_parent(controller, mounted, memberships, host.notes)
             setattr(host, "cpu" if controller == "cpuacct" else controller, parent)
         v1_limits = host.memory is not None or host.pids is not None
-        own = _locate("", mounts, groups)
+        own = locate("", mounted, memberships)
         if own is not None:
             top, directory = own
             if v1_limits:
@@ -116,59 +117,21 @@ class CgroupHost:
             Names of the groups removed. One whose processes have not gone yet
             stays for the next call.
         """
-        parents = dict.fromkeys(
-            path for path in (self.memory, self.pids, self.cpu, self.freezer, self.unified) if path is not None
-        )
-        names = {entry.name for parent in parents for entry in parent.glob(f"{PREFIX}.*.*.*.*")}
+        parents = (self.memory, self.pids, self.cpu, self.freezer, self.unified)
+        existing = {path for parent in parents if parent is not None for path in parent.glob(f"{PREFIX}.*.*.*.*")}
         removed = []
-        for name in sorted(names):
+        for name in sorted({path.name for path in existing}):
             if owner_is_dead(name):
-                paths = (self.memory, self.pids, self.cpu, self.freezer, self.unified)
-                existing = (None if path is None or not (path / name).exists() else path / name for path in paths)
-                group = EpisodeCgroup(name, *existing)
+                own = (None if parent is None or parent / name not in existing else parent / name for parent in parents)
+                group = EpisodeCgroup(name, *own)
                 group.kill()
                 if group.remove():
                     removed.append(name)
         return removed
 
 
-def _mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:
-    """Controller ('' for v2) to the root and the place of its mount; the first mount wins."""
-    found: dict[str, tuple[str, Path]] = {}
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        kind, _source, options = after.split(" ", 2)
-        root, place = before.split(" ")[3:5]
-        names = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
-        for name in names:
-            found.setdefault(name, (root, Path(place)))
-    return found
-
-
-def _groups(membership: str) -> dict[str, str]:
-    """Controller ('' for v2) to the caller's group."""
-    rows = [line.split(":", 2) for line in membership.splitlines()]
-    return {name: path for _, controllers, path in rows for name in controllers.split(",")}
-
-
-def _locate(
-    controller: str, mounts: dict[str, tuple[str, Path]], groups: dict[str, str]
-) -> tuple[Path, Path] | None:
-    """The mount's top directory and the caller's own directory below it."""
-    if controller not in mounts or controller not in groups:
-        return None
-    root, place = mounts[controller]
-    group = groups[controller]
-    if root != "/" and group.startswith(root):
-        group = group[len(root) :]
-    directory = place / group.lstrip("/")
-    return place, directory if directory.is_dir() else place
-
-
-def _v1_parent(
-    controller: str, mounts: dict[str, tuple[str, Path]], groups: dict[str, str], notes: list[str]
-) -> Path | None:
-    located = _locate(controller, mounts, groups)
+def _v1_parent(controller: str, mounted: Mounts, memberships: Memberships, notes: list[str]) -> Path | None:
+    located = locate(controller, mounted, memberships)
     if located is None:
         return None
     if not _can_make(located[1]):

@@ -139,7 +139,9 @@ def _remedy(layer: str) -> str:
     if _knob("user/max_user_namespaces") == "0":
         return "User namespaces are switched off: sysctl user.max_user_namespaces=15000."
     if layer == "user_namespace":
-        return "The container's seccomp or AppArmor profile forbids user namespaces; allow unshare, clone and mount in it."
+        return (
+            "The container's seccomp or AppArmor profile forbids user namespaces; allow unshare, clone and mount in it."
+        )
     return (
         "Run as root with CAP_SYS_ADMIN, or where unprivileged user namespaces work; in a container also allow "
         "mount and unmask /proc (docker: --security-opt seccomp=unconfined,systempaths=unconfined)."

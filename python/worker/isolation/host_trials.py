@@ -89,9 +89,7 @@ def try_private_root(policy: Policy, user_namespace: bool) -> None:
     _become_root_like()
     paths = interpreter_paths()
     plan = plan_root(policy.private_root, policy.identity, policy.quotas, paths)
-    identity = plan_identity(
-        policy.identity, os.getpid(), paths, private_root=True, user_namespace=user_namespace
-    )
+    identity = plan_identity(policy.identity, os.getpid(), paths, private_root=True, user_namespace=user_namespace)
     forker = PidNamespaceForker()
     template = make_template(plan, forker)
     _wait_for(forker.fork, lambda: _enter(plan, template, identity))

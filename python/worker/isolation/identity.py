@@ -10,9 +10,10 @@ import os
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 
 from . import syscalls as sc
+from .kernel_files import read_file, write_file
 from .policy import IdentityPolicy, UidRange
 from .python_paths import prefixes_reachable
 
@@ -90,6 +91,7 @@ def plan_identity(
         private_root: The worker gets a private root, where every Python path is reachable.
         user_namespace: The host allows a user namespace to an unprivileged uid.
     """
+    _last_capability()  # Known before the fork, so that no worker has to ask.
     nested = private_root and user_namespace
     inner = (policy.inner_uid, policy.inner_gid)
     uids = _own_range(policy.host_uid_ranges) if os.geteuid() == 0 else None
@@ -157,15 +159,16 @@ def _empty_bounding_set() -> bool:
     return True
 
 
+@lru_cache(maxsize=1)
 def _last_capability() -> int:
-    return int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    return int(read_file("/proc/sys/kernel/cap_last_cap"))
 
 
 def _own_range(ranges: Iterable[UidRange]) -> UidRange | None:
     """The first range this process may switch to, or None."""
     if not (_may(_CAP_SETUID) and _may(_CAP_SETGID) and _may(_CAP_CHOWN)):
         return None
-    mapped = [_mapped_ranges(Path(f"/proc/self/{kind}_map").read_text()) for kind in ("uid", "gid")]
+    mapped = [_mapped_ranges(read_file(f"/proc/self/{kind}_map")) for kind in ("uid", "gid")]
     for candidate in ranges:
         if all(any(_covers(known, candidate) for known in kind) for kind in mapped):
             return candidate
@@ -182,7 +185,7 @@ def _covers(known: UidRange, wanted: UidRange) -> bool:
 
 
 def _may(capability: int) -> bool:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in read_file("/proc/self/status").splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> capability & 1)
     return False
@@ -190,6 +193,6 @@ def _may(capability: int) -> bool:
 
 def _write_maps(uid_map: str, gid_map: str) -> None:
     # The kernel lets an unprivileged process map its gid only after this.
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/gid_map").write_text(gid_map)
-    Path("/proc/self/uid_map").write_text(uid_map)
+    write_file("/proc/self/setgroups", "deny")
+    write_file("/proc/self/gid_map", gid_map)
+    write_file("/proc/self/uid_map", uid_map)

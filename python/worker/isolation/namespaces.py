@@ -82,7 +82,8 @@ class PidNamespaceForker:
         answer = os.read(reader, 8)
         os.close(reader)
         os.waitpid(middle, 0)
-        pid, code = struct.unpack("=ii", answer) if len(answer) == 8 else (0, errno.EIO)
-        if pid == 0:
+        child: int
+        child, code = struct.unpack("=ii", answer) if len(answer) == 8 else (0, errno.EIO)
+        if child == 0:
             raise OSError(code, f"pid namespace: {os.strerror(code)}")
-        return pid
+        return child

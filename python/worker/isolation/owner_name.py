@@ -2,7 +2,8 @@
 
 import os
 from functools import lru_cache
-from pathlib import Path
+
+from .kernel_files import read_file
 
 PREFIX = "forkyard"
 
@@ -19,7 +20,7 @@ def _pid_namespace() -> int:
 
 def _start_ticks(pid: int) -> int:
     # The command's name may hold spaces and parentheses; fields count from its last one.
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return int(read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[19])
 
 
 def owner_is_dead(name: str) -> bool:

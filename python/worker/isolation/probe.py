@@ -8,10 +8,11 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Literal
 
 from . import syscalls as sc
+from .kernel_files import read_file
 
 Level = Literal["namespaces", "landlock"]
 
@@ -86,30 +87,32 @@ def attest(spec: ProbeSpec) -> dict[str, bool | str]:
     caps = {name: int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd")}
     outside = [*_OUTSIDE_FOLDERS, *spec.python_paths, os.path.dirname(spec.canary_path)]
     answers: dict[str, bool | str] = {
-        "write_outside_denied": not any(_can_create(folder) for folder in outside if not _inside(folder, spec.writable)),
+        "write_outside_denied": not any(
+            _can_create(folder) for folder in outside if not _inside(folder, spec.writable)
+        ),
         "write_inside_works": all(_can_create(folder) for folder in spec.writable),
-        "canary_unreadable": _refused(lambda: os.close(os.open(spec.canary_path, os.O_RDONLY))),
+        "canary_unreadable": _refused(partial(_open, spec.canary_path, os.O_RDONLY)),
         "network_denied": all(
-            _refused(lambda family=family: os.close(sc.raw("socket", family, kind, 0)), errno.EAFNOSUPPORT)
+            _refused(partial(_socket, family, kind), errno.EAFNOSUPPORT)
             for family in _OUTSIDE_FAMILIES
             for kind in (_SOCK_STREAM, _SOCK_DGRAM)
         ),
         "foreign_process_untouchable": _untouchable(spec.foreign_pid),
         "namespaces_denied": all(
-            _refused(lambda kind=kind: sc.unshare(kind), errno.EPERM)
+            _refused(partial(sc.unshare, kind), errno.EPERM)
             for kind in (sc.CLONE_NEWUSER, sc.CLONE_NEWNS, sc.CLONE_NEWNET)
         )
-        and _refused(lambda: sc.raw("clone3", None, 0), errno.ENOSYS),
-        "mount_denied": _refused(lambda: sc.mount("none", spec.writable[0], "tmpfs", 0), errno.EPERM),
-        "ptrace_denied": _refused(lambda: sc.raw("ptrace", _PTRACE_PEEKTEXT, 0, 0, 0), errno.EPERM),
-        "io_uring_denied": _refused(lambda: sc.raw("io_uring_setup", 0, None), errno.ENOSYS),
+        and _refused(partial(sc.raw, "clone3", None, 0), errno.ENOSYS),
+        "mount_denied": _refused(partial(sc.mount, "none", spec.writable[0], "tmpfs", 0), errno.EPERM),
+        "ptrace_denied": _refused(partial(sc.raw, "ptrace", _PTRACE_PEEKTEXT, 0, 0, 0), errno.EPERM),
+        "io_uring_denied": _refused(partial(sc.raw, "io_uring_setup", 0, None), errno.ENOSYS),
         "capabilities_empty": not any(caps[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")),
         "bounding_set_empty": caps["CapBnd"] == 0,
         "uid_locked": _uid_locked(),
         "no_new_privs": status["NoNewPrivs"] == "1",
         "seccomp_enforced": status["Seccomp"] == "2",
         # The file belongs to this process, so only Landlock stands in the way.
-        "landlock_enforced": _refused(lambda: os.close(os.open("/proc/self/comm", os.O_WRONLY)), errno.EACCES),
+        "landlock_enforced": _refused(partial(_open, "/proc/self/comm", os.O_WRONLY), errno.EACCES),
         "descriptors_expected": _open_descriptors() <= spec.allowed_fds,
         "core_dumps_off": _core_dumps_off(),
         "own_uid_nonzero": os.geteuid() != 0,
@@ -117,8 +120,7 @@ def attest(spec: ProbeSpec) -> dict[str, bool | str]:
     }
     if spec.level == "landlock":
         answers["named_sockets_denied"] = all(
-            _refused(lambda kind=kind: os.close(sc.raw("socket", _AF_UNIX, kind, 0)), errno.EPERM)
-            for kind in (_SOCK_STREAM, _SOCK_DGRAM)
+            _refused(partial(_socket, _AF_UNIX, kind), errno.EPERM) for kind in (_SOCK_STREAM, _SOCK_DGRAM)
         )
     else:
         visible = {int(name) for name in os.listdir("/proc") if name.isdigit()}
@@ -126,9 +128,7 @@ def attest(spec: ProbeSpec) -> dict[str, bool | str]:
         answers["root_read_only"] = bool(os.statvfs("/").f_flag & os.ST_RDONLY)
         answers["network_empty"] = _interfaces() <= {"lo"}
         answers["host_tree_hidden"] = not os.path.lexists(spec.canary_path)
-        answers["own_user_namespace"] = len(Path("/proc/self/uid_map").read_text().splitlines()) == 1 and (
-            Path("/proc/self/uid_map").read_text().split()[2] == "1"
-        )
+        answers["own_user_namespace"] = read_file("/proc/self/uid_map").split()[2:] == ["1"]
     return answers
 
 
@@ -139,6 +139,14 @@ def _refused(attempt: Callable[[], object], *expected: int) -> bool:
     except OSError as error:
         return not expected or error.errno in expected
     return False
+
+
+def _open(path: str, flags: int) -> None:
+    os.close(os.open(path, flags | os.O_CLOEXEC))
+
+
+def _socket(family: int, kind: int) -> None:
+    os.close(sc.raw("socket", family, kind, 0))
 
 
 def _inside(path: str, folders: tuple[str, ...]) -> bool:
@@ -159,33 +167,31 @@ def _untouchable(pid: int) -> bool:
     # Inside a pid namespace the number may mean this process or its init.
     if pid in (1, os.getpid()):
         return True
-    return _refused(lambda: os.kill(pid, 0)) and _refused(
-        lambda: os.close(os.open(f"/proc/{pid}/stat", os.O_RDONLY))
-    )
+    return _refused(partial(os.kill, pid, 0)) and _refused(partial(_open, f"/proc/{pid}/stat", os.O_RDONLY))
 
 
 def _uid_locked() -> bool:
     other = 0 if os.geteuid() != 0 else 65534
-    return _refused(lambda: os.setresuid(other, other, other)) and _refused(lambda: os.setgroups([other]))
+    return _refused(partial(os.setresuid, other, other, other)) and _refused(partial(os.setgroups, [other]))
 
 
 def _open_descriptors() -> set[int]:
     listed = [int(name) for name in os.listdir("/proc/self/fd")]
     # The listing's own descriptor is closed by now.
-    return {fd for fd in listed if not _refused(lambda fd=fd: os.fstat(fd))}
+    return {fd for fd in listed if not _refused(partial(os.fstat, fd))}
 
 
 def _core_dumps_off() -> bool:
-    for line in Path("/proc/self/limits").read_text().splitlines():
+    for line in read_file("/proc/self/limits").splitlines():
         if line.startswith("Max core file size"):
             return line.split()[4:6] == ["0", "0"]
     return False
 
 
 def _interfaces() -> set[str]:
-    return {line.split(":")[0].strip() for line in Path("/proc/self/net/dev").read_text().splitlines()[2:]}
+    return {line.split(":")[0].strip() for line in read_file("/proc/self/net/dev").splitlines()[2:]}
 
 
 def _status() -> dict[str, str]:
-    rows = (line.partition(":") for line in Path("/proc/self/status").read_text().splitlines())
+    rows = (line.partition(":") for line in read_file("/proc/self/status").splitlines())
     return {name: value.strip() for name, _, value in rows}

@@ -6,8 +6,8 @@ RLIMIT_AS stays unset: torch and its allocators reserve far more than they use.
 import resource
 import signal
 from dataclasses import dataclass
-from pathlib import Path
 
+from .kernel_files import read_file
 from .policy import RlimitPolicy
 
 
@@ -74,7 +74,7 @@ def private_bytes() -> int:
     Measured in the zygote and added to an episode's allowance, since a fork
     starts with all of it.
     """
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in read_file("/proc/self/status").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     raise OSError("no VmData in /proc/self/status")

@@ -48,5 +48,5 @@ class CopiedDescriptor:
 
 def share_by_value() -> None:
     """Make multiprocessing, and torch on top of it, send memory by value in this process and its children."""
-    reduction.DupFd = CopiedDescriptor  # type: ignore[assignment,misc]
-    resource_sharer.DupFd = CopiedDescriptor  # type: ignore[misc]
+    for module in (reduction, resource_sharer):
+        setattr(module, "DupFd", CopiedDescriptor)  # noqa: B010 - typed as another class
