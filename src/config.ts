@@ -16,7 +16,10 @@ const MIB = 1024 * 1024
 export const ConfigSchema = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address to listen on.'),
   PORT: whole(0, 65_535).default(8000).describe('Port to listen on; 0 takes a free one.'),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('warn')
+    .describe('Least severe log line that is written.'),
   ENABLE_WEB_INTERFACE: flag(false).describe('Serve the OpenEnv web interface under /web.'),
   FORKYARD_MODE: z
     .string()
@@ -70,9 +73,11 @@ export const ConfigSchema = z.object({
     .describe('Memory of an episode, on top of what the zygote shares.'),
   EPISODE_PROCESSES: whole(4, 100_000).default(128).describe('Processes and threads of an episode.'),
   EPISODE_DISK_MIB: whole(1, 1_000_000).default(256).describe('Work and tmp folders of an episode.'),
-  EPISODE_INODES: whole(16, 10_000_000).default(10_000),
+  EPISODE_INODES: whole(16, 10_000_000)
+    .default(10_000)
+    .describe('Files and folders in the work and tmp folders of an episode.'),
   EPISODE_SHM_MIB: whole(1, 1_000_000).default(256).describe('/dev/shm of an episode.'),
-  EPISODE_OPEN_FILES: whole(32, 1_000_000).default(1024),
+  EPISODE_OPEN_FILES: whole(32, 1_000_000).default(1024).describe('Descriptors that a process of an episode may hold.'),
   EPISODE_IDLE_S: seconds(0, 604_800).default(1800).describe('Close an episode nobody stepped for this long; 0 never.'),
   EPISODE_LIFETIME_S: seconds(0, 604_800).default(14_400).describe('Close an episode of this age; 0 never.'),
   SOCKET_PING_S: seconds(0.05, 3600)
@@ -80,17 +85,22 @@ export const ConfigSchema = z.object({
     .describe('Heartbeat of a WebSocket; a peer that misses one whole interval is gone.'),
   MAX_BODY_MIB: whole(1, 1024).default(128).describe('Largest request body and WebSocket frame accepted.'),
 
-  REPL_CONTEXT: z.string().default(''),
-  REPL_TASK_PROMPT: z.string().default(''),
-  REPL_MAX_ITERATIONS: whole(1, 1_000_000).default(30),
+  REPL_CONTEXT: z.string().default('').describe('Variable `context` of an episode whose reset names none.'),
+  REPL_TASK_PROMPT: z.string().default('').describe('Task prompt of an episode whose reset names none.'),
+  REPL_MAX_ITERATIONS: whole(1, 1_000_000).default(30).describe('Steps of an episode whose reset names no limit.'),
   REPL_MAX_OUTPUT_LENGTH: whole(64, 10_000_000)
     .default(8192)
     .describe('Characters of stdout and of stderr kept per step.'),
-  REPL_CONTEXT_PREVIEW_LENGTH: whole(0, 1_000_000).default(500),
+  REPL_CONTEXT_PREVIEW_LENGTH: whole(0, 1_000_000)
+    .default(500)
+    .describe('Characters of the context shown in observations.'),
   REPL_RUN_LAST_STEP: flag(true).describe(
     'Run the step that reaches the limit; false ends without running it, as the original does.',
   ),
-  ENV_README_PATH: z.string().optional(),
+  ENV_README_PATH: z
+    .string()
+    .optional()
+    .describe('Markdown file that the web interface shows; unset, a built-in text.'),
 })
 
 export type Config = Readonly<z.output<typeof ConfigSchema>>

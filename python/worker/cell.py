@@ -95,9 +95,10 @@ class CellRunner:
             self._streams.print_error(f"note: put back after this step: {', '.join(notes)}\n")
         return CellResult(frame.id, exception, interrupted, changed, self._namespace.public_names(), answer)
 
-    def lookup(self, name: str) -> Any:
-        """The value of a variable, None when there is none."""
-        return self._namespace.values.get(name)
+    def lookup(self, names: list[str]) -> Any:
+        """The value of the first of these variables that has one other than None; None when none has."""
+        values = (self._namespace.values.get(name) for name in names)
+        return next((value for value in values if value is not None), None)
 
     def _execute(self, tree: ast.Module, filename: str) -> None:
         body, tail = _split_tail(tree)

@@ -53,10 +53,10 @@ class InterruptFrame:
 
 @dataclass(frozen=True, slots=True)
 class LookupFrame:
-    """Ask for `str()` of a variable."""
+    """Ask for `str()` of the first of these variables that has a value."""
 
     id: int
-    name: str
+    names: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def parse_frame(line: bytes) -> ServiceFrame:
     if kind == "interrupt":
         return InterruptFrame(_integer(raw, "id"))
     if kind == "lookup":
-        return LookupFrame(_integer(raw, "id"), _text(raw, "name"))
+        return LookupFrame(_integer(raw, "id"), _texts(raw, "names"))
     if kind == "reply":
         error = None if raw.get("error") is None else _text(raw, "error")
         return ReplyFrame(_integer(raw, "call"), raw.get("value"), error)

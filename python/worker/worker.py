@@ -65,7 +65,7 @@ class Worker:
         self._channel.send("result", **dataclasses.asdict(result))
 
     def _lookup(self, frame: LookupFrame) -> None:
-        value = self._runner.lookup(frame.name) if self._runner is not None else None
+        value = self._runner.lookup(frame.names) if self._runner is not None else None
         self._channel.send("value", id=frame.id, value=None if value is None else as_text(value))
 
 

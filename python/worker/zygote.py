@@ -179,7 +179,11 @@ def main() -> None:
     except ConfinementError as error:
         say("refused", message=str(error))
         return
-    torch = _import_packages(configure["preload"])
+    try:
+        torch = _import_packages(configure["preload"])
+    except ImportError as error:
+        say("refused", message=f"{sys.executable} can not import what workers need: {error}. Without torch: FORKYARD_TORCH=none")
+        return
     confinement.prepare()
     tasks = len(os.listdir("/proc/self/task"))
     if tasks != 1:

@@ -17,6 +17,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   readonly #source: WorkerSource
   readonly #request: OpenRequest
   #process: Promise<WorkerProcess>
+  #openingVariables: string[] = []
   #variables: string[] = []
   #queuedMs = 0
   #closed = false
@@ -31,6 +32,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   static async open(source: WorkerSource, request: OpenRequest): Promise<PooledEpisodeWorker> {
     const worker = new PooledEpisodeWorker(source, request)
     await worker.#process
+    worker.#openingVariables = worker.#variables
     return worker
   }
 
@@ -44,7 +46,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
     try {
       worker = await this.#living()
     } catch (error) {
-      return infraOutcome(error, performance.now() - startedAt, this.#variables)
+      return infraOutcome(error, performance.now() - startedAt, this.#openingVariables)
     }
     const queued_ms = this.#queuedMs + performance.now() - startedAt
     this.#queuedMs = 0
@@ -52,19 +54,22 @@ export class PooledEpisodeWorker implements EpisodeWorker {
     const left = { ...policy, ceiling_ms: policy.ceiling_ms - queued_ms }
     const outcome = await runCell(worker, request, left, this.#request.onCall)
     outcome.usage.queued_ms = queued_ms
-    if (outcome.state_kept) this.#variables = outcome.variables
-    else this.#replace(worker)
-    return outcome.state_kept ? outcome : { ...outcome, variables: this.#variables }
+    if (outcome.state_kept) {
+      this.#variables = outcome.variables
+      return outcome
+    }
+    this.#replace(worker)
+    return { ...outcome, variables: this.#openingVariables }
   }
 
-  async lookup(name: string): Promise<string | null> {
+  async lookup(names: string[]): Promise<{ value: string | null; state_kept: boolean }> {
     const worker = await this.#process
     try {
-      return await worker.lookup(name)
+      return { value: await worker.lookup(names), state_kept: true }
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code !== 'worker_start_failed') throw error
       this.#replace(worker)
-      return null
+      return { value: null, state_kept: false }
     }
   }
 
@@ -91,7 +96,10 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   #replace(worker: WorkerProcess): void {
     retire(worker)
     if (this.#closed) return
-    void this.#retake().catch(() => undefined)
+    this.#retake().catch(() => {
+      // The next cell finds the rejected promise, asks once more and reports what it gets.
+      this.#queuedMs = 0
+    })
   }
 
   #retake(): Promise<WorkerProcess> {
@@ -116,11 +124,17 @@ export class PooledEpisodeWorker implements EpisodeWorker {
 function infraOutcome(error: unknown, queued_ms: number, variables: string[]): CellOutcome {
   const sentence = `InfraError: ${error instanceof Error ? error.message : String(error)}`
   const nothing = { text: '', total_chars: 0, total_bytes: 0, truncated: false }
+  const told = {
+    text: sentence,
+    total_chars: sentence.length,
+    total_bytes: Buffer.byteLength(sentence),
+    truncated: false,
+  }
   return {
     reason: 'infra_error',
     state_kept: false,
     stdout: nothing,
-    stderr: nothing,
+    stderr: told,
     exception: sentence,
     locals: {},
     variables,

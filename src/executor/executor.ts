@@ -105,8 +105,13 @@ export interface EpisodeWorker {
   readonly variables: string[]
   /** Run one cell. Resolves for everything agent code can do; cells of one worker run one at a time. */
   run(request: RunRequest): Promise<CellOutcome>
-  /** `str()` of a variable, or null when it is missing or None, or when the worker could not answer in time. */
-  lookup(name: string): Promise<string | null>
+  /**
+   * `str()` of the first of these variables that is there and not None.
+   *
+   * Converting runs agent code: when that takes too long, the process is
+   * replaced, the value is null and `state_kept` false.
+   */
+  lookup(names: string[]): Promise<{ value: string | null; state_kept: boolean }>
   /** End the process tree. Returns at once; the teardown finishes off the request path. Idempotent. */
   close(): void
 }

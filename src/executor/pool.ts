@@ -120,6 +120,7 @@ export class Pool {
       this.#place(worker)
     } catch (cause) {
       this.#starting -= 1
+      if (this.#closing) return
       this.#failures += 1
       this.#options.zygote.onLog(
         `a worker could not be started: ${cause instanceof Error ? cause.message : String(cause)}`,

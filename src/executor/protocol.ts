@@ -62,7 +62,7 @@ export type ServiceFrame =
     }
   | { type: 'run'; id: number; code: string; limit_s: number }
   | { type: 'interrupt'; id: number }
-  | { type: 'lookup'; id: number; name: string }
+  | { type: 'lookup'; id: number; names: string[] }
   | { type: 'reply'; call: number; value: unknown; error: string | null }
 
 /**

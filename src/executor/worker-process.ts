@@ -140,10 +140,14 @@ export class WorkerProcess {
     this.#send({ type: 'interrupt', id })
   }
 
-  /** `str()` of a variable; null when there is none. A worker that can't answer in time is ended. */
-  async lookup(name: string): Promise<string | null> {
+  /**
+   * `str()` of the first of these variables that has a value; null when none has.
+   *
+   * @throws {ServiceError} `worker_start_failed` when the worker could not answer in time, and was ended.
+   */
+  async lookup(names: string[]): Promise<string | null> {
     const id = ++this.#lastId
-    this.#send({ type: 'lookup', id, name })
+    this.#send({ type: 'lookup', id, names })
     const frame = await this.#expect('value', id, LOOKUP_TIMEOUT_MS)
     return frame.type === 'value' ? frame.value : null
   }

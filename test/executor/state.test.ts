@@ -99,16 +99,15 @@ describe('the namespace of a worker', { concurrency: 1 }, () => {
     assert.notEqual(await draw(null), await draw(null))
   })
 
-  test('lookup() answers the text of a variable, or null', async () => {
+  test('lookup() answers the text of the first variable that has a value, or null', async () => {
     await run(worker, 'value = [1, 2]\nnothing = None')
-    assert.equal(await worker.lookup('value'), '[1, 2]')
-    assert.equal(await worker.lookup('nothing'), null)
-    assert.equal(await worker.lookup('missing'), null)
+    assert.deepEqual(await worker.lookup(['missing', 'nothing', 'value']), { value: '[1, 2]', state_kept: true })
+    assert.deepEqual(await worker.lookup(['missing', 'nothing']), { value: null, state_kept: true })
   })
 
-  test('lookup() of a value whose text never comes answers null, and the next step works', async () => {
+  test('lookup() of a value whose text never comes says that the state is lost, and the next step works', async () => {
     await run(worker, 'class S:\n  def __str__(self):\n    while True: pass\ns = S()')
-    assert.equal(await worker.lookup('s'), null)
+    assert.deepEqual(await worker.lookup(['s']), { value: null, state_kept: false })
     assert.equal((await run(worker, 'print("alive")')).stdout.text, 'alive\n')
   })
 

@@ -1,0 +1,72 @@
+/** What all routes of one environment share, at its prefix and at the root alike. */
+
+import { z } from 'zod'
+import type { Environment } from '../environment/environment.ts'
+import { episodeIdField, laxInt } from '../environment/fields.ts'
+import type { SessionTable } from '../environment/sessions.ts'
+import { HttpEpisodes } from './http-episodes.ts'
+import { SocketClaims } from './socket-claims.ts'
+
+export type ServerMode = 'simulation' | 'production'
+
+export type EnvironmentEdge = {
+  environment: Environment
+  sessions: SessionTable
+  episodes: HttpEpisodes
+  claims: SocketClaims
+  mode: ServerMode
+  /** A reset over HTTP: the environment's own keys, with the bounds that only HTTP puts on `seed`. */
+  httpResetSchema: z.ZodObject
+  /** The three schemas of `GET /schema`. */
+  schemas: SchemaSet
+}
+
+export type JsonSchema = Record<string, unknown>
+export type SchemaSet = { action: JsonSchema; observation: JsonSchema; state: JsonSchema }
+
+/** The state every environment answers over HTTP; environments add fields of their own on a WebSocket. */
+export const BaseState = z.looseObject({
+  episode_id: z.string().nullable().default(null).describe('Id of the current episode.'),
+  step_count: z.int().min(0).default(0).describe('Steps taken since the reset.'),
+})
+
+/** What clients that check a reply against `/schema` expect beside an environment's own observation fields. */
+const PublishedFields = z.looseObject({
+  reward: z.number().nullable().optional(),
+  done: z.boolean().optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+})
+
+/** Build what the routes of one environment share. JSON Schemas are generated here, once. */
+export function createEdge(environment: Environment, sessions: SessionTable, mode: ServerMode): EnvironmentEdge {
+  return {
+    environment,
+    sessions,
+    episodes: new HttpEpisodes(sessions, environment),
+    claims: new SocketClaims(),
+    mode,
+    httpResetSchema: environment.resetSchema.extend({
+      seed: laxInt({ min: 0 }).nullish().describe('Seed of the episode, at least 0.'),
+      episode_id: episodeIdField(),
+    }),
+    schemas: {
+      action: toJsonSchema(environment.actionSchema, 'input'),
+      observation: toJsonSchema(PublishedFields.extend(environment.observationSchema.shape).loose(), 'output'),
+      state: toJsonSchema(BaseState, 'output'),
+    },
+  }
+}
+
+/** JSON Schema (2020-12) of a zod schema; kinds JSON Schema can't express become "anything". */
+export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
+  const generated = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      // zod leaves the default out where a value is coerced; it is as valid on the wire as any other.
+      const { def } = zodSchema._zod
+      if (def.type === 'default' && jsonSchema.default === undefined) jsonSchema.default = def.defaultValue
+    },
+  })
+  return { ...generated }
+}

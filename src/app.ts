@@ -1,0 +1,138 @@
+/**
+ * The one place that puts the edge together. Knows no port and no process:
+ * tests build it around environments of their own and inject requests.
+ */
+
+import fastifyWebsocket from '@fastify/websocket'
+import Fastify, { type FastifyInstance, LogController } from 'fastify'
+import { installBodyReading } from './api/body.ts'
+import { registerDocsRoutes } from './api/docs-routes.ts'
+import { createEdge, type EnvironmentEdge, type ServerMode } from './api/environment-edge.ts'
+import { registerEpisodeRoutes } from './api/episode-routes.ts'
+import { Heartbeat } from './api/heartbeat.ts'
+import { createErrorHandler, sendJson } from './api/http-fault.ts'
+import { type Health, registerInfoRoutes } from './api/info-routes.ts'
+import { registerMcpRoutes } from './api/mcp-routes.ts'
+import { StreamableMcp } from './api/mcp-streamable.ts'
+import { installNotFound } from './api/not-found.ts'
+import { createSocketProtocol } from './api/socket.ts'
+import { CLOSE } from './api/socket-pump.ts'
+import { serveSession } from './api/socket-session.ts'
+import { registerTaskRoutes, type TaskCatalogue } from './api/task-routes.ts'
+import { registerWebRoutes } from './api/web-routes.ts'
+import { WebVisit } from './api/web-visit.ts'
+import { mib } from './config.ts'
+import type { Environment } from './environment/environment.ts'
+import type { SessionTable } from './environment/sessions.ts'
+import { ServiceError } from './errors.ts'
+
+/** Time that peers have to answer a closing handshake at shutdown, in milliseconds. */
+const CLOSING_GRACE_MS = 1000
+
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+
+export type AppOptions = {
+  sessions: SessionTable
+  environments: readonly Environment[]
+  /** Name of the environment that the root serves, beside its own prefix. */
+  defaultEnvironment: string
+  mode: ServerMode
+  health: () => Health
+  /** Largest request body and WebSocket frame, in MiB. */
+  maxBodyMib: number
+  /** Time between WebSocket pings, in milliseconds. */
+  pingMs: number
+  logLevel: LogLevel
+  /** Where to serve the OpenEnv web interface and find its README; null leaves it out. */
+  webInterface: { readmePath: string | undefined } | null
+  /** Tasks by name of the environment that offers them. */
+  tasks: ReadonlyMap<string, TaskCatalogue>
+}
+
+/**
+ * Build the service's HTTP and WebSocket face.
+ *
+ * @throws {ServiceError} `invalid_config` when the default environment isn't among the environments.
+ */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const bodyLimit = mib(options.maxBodyMib)
+  const app = Fastify({
+    bodyLimit,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 1024 },
+    // A path that can't be decoded is a path that isn't there.
+    frameworkErrors: (_error, _request, reply) => void sendJson(reply, { detail: 'Not Found' }, 404),
+    // One line per request costs more than everything else the edge does.
+    logController: new LogController({ disableRequestLogging: true }),
+    logger: options.logLevel === 'silent' ? false : { level: options.logLevel, stream: process.stderr },
+  })
+  app.setErrorHandler(createErrorHandler(options.maxBodyMib))
+  installBodyReading(app)
+  installNotFound(app)
+  await app.register(fastifyWebsocket, {
+    options: { maxPayload: bodyLimit, perMessageDeflate: false },
+    // Faults of the peer's framing: the library has already started to close with the code that says why.
+    errorHandler: (error, socket, request) => {
+      request.log.debug({ err: error }, 'WebSocket fault')
+      if (socket.readyState === socket.OPEN) socket.terminate()
+    },
+    preClose: done => closeSockets(app, done),
+  })
+
+  const heartbeat = new Heartbeat(options.pingMs)
+  app.addHook('onClose', () => heartbeat.close())
+
+  const edges = options.environments.map(environment => createEdge(environment, options.sessions, options.mode))
+  const atRoot = edges.find(edge => edge.environment.name === options.defaultEnvironment)
+  if (atRoot === undefined) {
+    throw new ServiceError('invalid_config', `there is no environment named ${options.defaultEnvironment}`)
+  }
+  for (const edge of edges) {
+    const streamable = new StreamableMcp(edge)
+    app.addHook('preClose', () => streamable.close())
+    const visit = options.webInterface === null ? null : new WebVisit(edge, options.webInterface.readmePath)
+    const shared = { edge, streamable, visit, heartbeat, health: options.health }
+    const prefixes = edge === atRoot ? ['', `/${edge.environment.name}`] : [`/${edge.environment.name}`]
+    for (const prefix of prefixes) {
+      await app.register(async scope => registerEnvironment(scope, shared, prefix), { prefix })
+    }
+  }
+  registerTaskRoutes(app, edges, options.tasks)
+  return app
+}
+
+type Shared = {
+  edge: EnvironmentEdge
+  streamable: StreamableMcp
+  visit: WebVisit | null
+  heartbeat: Heartbeat
+  health: () => Health
+}
+
+/** Everything an environment answers, at one of its prefixes. */
+function registerEnvironment(scope: FastifyInstance, shared: Shared, prefix: string): void {
+  const { edge, streamable, visit, heartbeat, health } = shared
+  registerInfoRoutes(scope, edge, health)
+  if (edge.mode === 'simulation') registerEpisodeRoutes(scope, edge)
+  registerMcpRoutes(scope, edge, heartbeat, streamable)
+  registerDocsRoutes(scope, edge, prefix)
+  if (visit !== null) registerWebRoutes(scope, edge, visit, heartbeat, prefix)
+  const protocol = createSocketProtocol(edge)
+  scope.route({
+    method: 'GET',
+    url: '/ws',
+    config: { isUpgradeOnly: true },
+    handler: (_request, reply) => sendJson(reply, { detail: 'Not Found' }, 404),
+    wsHandler: (socket, request) => serveSession(socket, request, edge, heartbeat, protocol),
+  })
+}
+
+/** Ask every peer to close, then don't wait for those that don't answer. */
+function closeSockets(app: FastifyInstance, done: () => void): void {
+  for (const client of app.websocketServer.clients) {
+    client.close(CLOSE.goingAway, 'shutdown')
+    setTimeout(() => client.terminate(), CLOSING_GRACE_MS).unref()
+  }
+  app.websocketServer.close()
+  done()
+}

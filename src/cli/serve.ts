@@ -1,0 +1,44 @@
+/** `forkyard serve`: listen until told to stop. */
+
+import type { Command } from 'commander'
+import { readConfig } from '../config.ts'
+import { runSetup } from './setup.ts'
+
+type ServeFlags = { host?: string; port?: string; env?: string; setup: boolean }
+
+/** Add the command. */
+export function addServe(program: Command): void {
+  program
+    .command('serve')
+    .description('run the service')
+    .option('--host <address>', 'address to listen on (HOST)')
+    .option('--port <number>', 'port to listen on, 0 for a free one (PORT)')
+    .option('--env <name>', 'environment served at the root as well as at its prefix (FORKYARD_ENV)')
+    .option('--setup', 'install what is missing first', false)
+    .action(serve)
+}
+
+async function serve({ host, port, env, setup }: ServeFlags): Promise<void> {
+  const config = readConfig(undefined, { HOST: host, PORT: port, FORKYARD_ENV: env })
+  if (setup) await runSetup(config, { tests: false })
+  // Loaded late: the other commands don't wait for it.
+  const { startServer } = await import('../server.ts')
+  const server = await startServer(config)
+  process.stdout.write(`Forkyard serves at ${server.url}\n`)
+  await stopSignal()
+  process.stderr.write('closing; a second signal ends at once\n')
+  await server.close()
+}
+
+/** The first SIGINT or SIGTERM. Later ones find no listener and have their usual effect. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise(resolve => {
+    const stop = (signal: NodeJS.Signals) => {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+      resolve(signal)
+    }
+    process.on('SIGINT', stop)
+    process.on('SIGTERM', stop)
+  })
+}

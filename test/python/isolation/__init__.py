@@ -1,0 +1,1 @@
+"""Tests of the isolation layers: real forks, really confined."""
