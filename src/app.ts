@@ -26,6 +26,8 @@ import type { Environment } from './environment/environment.ts'
 import type { SessionTable } from './environment/sessions.ts'
 import { ServiceError } from './errors.ts'
 
+/** Time that running steps have to be answered at shutdown, in milliseconds. */
+const LAST_ANSWER_MS = 250
 /** Time that peers have to answer a closing handshake at shutdown, in milliseconds. */
 const CLOSING_GRACE_MS = 1000
 
@@ -82,7 +84,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const heartbeat = new Heartbeat(options.pingMs)
   app.addHook('onClose', () => heartbeat.close())
 
-  const edges = options.environments.map(environment => createEdge(environment, options.sessions, options.mode))
+  const edges = options.environments.map(environment =>
+    createEdge(environment, options.sessions, options.mode, app.log),
+  )
   const atRoot = edges.find(edge => edge.environment.name === options.defaultEnvironment)
   if (atRoot === undefined) {
     throw new ServiceError('invalid_config', `there is no environment named ${options.defaultEnvironment}`)
@@ -127,10 +131,13 @@ function registerEnvironment(scope: FastifyInstance, shared: Shared, prefix: str
   })
 }
 
-/** Ask every peer to close, then don't wait for those that don't answer. */
+/**
+ * Sockets with a session close by themselves once the frame in hand is answered;
+ * the others are asked to, and none is waited for longer than a moment.
+ */
 function closeSockets(app: FastifyInstance, done: () => void): void {
   for (const client of app.websocketServer.clients) {
-    client.close(CLOSE.goingAway, 'shutdown')
+    setTimeout(() => client.close(CLOSE.goingAway, 'shutdown'), LAST_ANSWER_MS).unref()
     setTimeout(() => client.terminate(), CLOSING_GRACE_MS).unref()
   }
   app.websocketServer.close()

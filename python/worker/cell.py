@@ -95,6 +95,10 @@ class CellRunner:
             self._streams.print_error(f"note: put back after this step: {', '.join(notes)}\n")
         return CellResult(frame.id, exception, interrupted, changed, self._namespace.public_names(), answer)
 
+    def names(self) -> list[str]:
+        """Public names now, sorted."""
+        return self._namespace.public_names()
+
     def lookup(self, names: list[str]) -> Any:
         """The value of the first of these variables that has one other than None; None when none has."""
         values = (self._namespace.values.get(name) for name in names)

@@ -30,6 +30,7 @@ class Worker:
 
     def serve(self, attestation: dict[str, Any]) -> None:
         """Say ready, then answer frames. Returns when the service has closed the socket."""
+        self._warm_up()
         self._channel.send("ready", protocol=PROTOCOL_VERSION, attestation=attestation)
         try:
             while True:
@@ -43,10 +44,19 @@ class Worker:
         except ChannelClosed:
             return
 
+    def _warm_up(self) -> None:
+        """Open and run once for nothing: the first touch copies the pages shared with the zygote, so not in a step."""
+        self._make_namespace(OpenFrame(0, {}, [], None, 1)).run(RunFrame(0, "pass", 1.0))
+        self._runner = None
+
     def _open(self, frame: OpenFrame) -> None:
         # The service holds the reading ends now, so the worker's own can go.
         while self._release:
             os.close(self._release.pop())
+        self._runner = self._make_namespace(frame)
+        self._channel.send("opened", id=frame.id, variables=self._runner.names())
+
+    def _make_namespace(self, frame: OpenFrame) -> CellRunner:
         torch = sys.modules.get("torch")
         if torch is not None and torch.get_num_threads() != frame.threads:
             torch.set_num_threads(frame.threads)
@@ -54,9 +64,8 @@ class Worker:
         self._helpers.names = namespace.public_names
         self._helpers.find = namespace.values.get
         self._helpers.note = self._streams.print_error
-        self._runner = CellRunner(self._channel, self._streams, namespace)
         seed_everything(frame.seed)
-        self._channel.send("opened", id=frame.id, variables=namespace.public_names())
+        return CellRunner(self._channel, self._streams, namespace)
 
     def _run(self, frame: RunFrame) -> None:
         assert self._runner is not None, "a run frame before an open frame"

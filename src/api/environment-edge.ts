@@ -1,5 +1,6 @@
 /** What all routes of one environment share, at its prefix and at the root alike. */
 
+import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import type { Environment } from '../environment/environment.ts'
 import { episodeIdField, laxInt } from '../environment/fields.ts'
@@ -15,6 +16,8 @@ export type EnvironmentEdge = {
   episodes: HttpEpisodes
   claims: SocketClaims
   mode: ServerMode
+  /** Failures that are nobody's input end up here, without agent code. */
+  log: FastifyBaseLogger
   /** A reset over HTTP: the environment's own keys, with the bounds that only HTTP puts on `seed`. */
   httpResetSchema: z.ZodObject
   /** The three schemas of `GET /schema`. */
@@ -38,13 +41,19 @@ const PublishedFields = z.looseObject({
 })
 
 /** Build what the routes of one environment share. JSON Schemas are generated here, once. */
-export function createEdge(environment: Environment, sessions: SessionTable, mode: ServerMode): EnvironmentEdge {
+export function createEdge(
+  environment: Environment,
+  sessions: SessionTable,
+  mode: ServerMode,
+  log: FastifyBaseLogger,
+): EnvironmentEdge {
   return {
     environment,
     sessions,
     episodes: new HttpEpisodes(sessions, environment),
     claims: new SocketClaims(),
     mode,
+    log: log.child({ environment: environment.name }),
     httpResetSchema: environment.resetSchema.extend({
       seed: laxInt({ min: 0 }).nullish().describe('Seed of the episode, at least 0.'),
       episode_id: episodeIdField(),

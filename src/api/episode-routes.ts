@@ -8,6 +8,7 @@ import { toEnvelope } from './envelope.ts'
 import { BaseState, type EnvironmentEdge } from './environment-edge.ts'
 import { cookieEpisodeId, headerEpisodeId, nameEpisode } from './http-episodes.ts'
 import { sendJson, unprocessable } from './http-fault.ts'
+import { inTime } from './in-time.ts'
 import { check, errorItem } from './validation.ts'
 
 /** The body of `POST /step`; other keys are accepted and ignored. */
@@ -31,12 +32,11 @@ export function registerEpisodeRoutes(app: FastifyInstance, edge: EnvironmentEdg
   app.post('/reset', async (request, reply) => {
     const body = readBodyObject(request, true) ?? {}
     // An explicit header names the episode to replace. A cookie doesn't: concurrent rollouts share one cookie jar.
-    const checked = check(edge.httpResetSchema, body, { loc: ['body'] })
+    const named = body.episode_id || headerEpisodeId(request)
+    const checked = check(edge.httpResetSchema, { ...body, episode_id: named }, { loc: ['body'] })
     if (!checked.ok) throw unprocessable(checked.items)
-    const { episode_id: inBody } = checked.value
-    const named = typeof inBody === 'string' ? inBody : headerEpisodeId(request)
-    const { session, result } = await episodes.reset({ ...checked.value, episode_id: named })
-    const id = session.episodeId ?? named ?? null
+    const { session, result } = await inTime(episodes.reset(checked.value))
+    const id = session.episodeId ?? (typeof named === 'string' ? named : null)
     if (id !== null) nameEpisode(reply, environment.name, id)
     return sendJson(reply, toEnvelope(result, id))
   })
@@ -52,7 +52,7 @@ export function registerEpisodeRoutes(app: FastifyInstance, edge: EnvironmentEdg
     if (!action.ok) throw unprocessable(action.items)
     const session = episodes.find([episodeId, actionEpisodeId(action.value), ...namedOutside(request)])
     const id = session.episodeId
-    const result = await session.step(action.value, { timeout_s: timeoutS ?? undefined })
+    const result = await inTime(session.step(action.value, { timeout_s: timeoutS ?? undefined }))
     return sendJson(reply, toEnvelope(result, id))
   })
 
@@ -63,7 +63,7 @@ export function registerEpisodeRoutes(app: FastifyInstance, edge: EnvironmentEdg
     if (episodes.size === 0 && given.every(candidate => !candidate)) {
       return sendJson(reply, { episode_id: null, step_count: 0 })
     }
-    const state = await episodes.find(given, 'query').state()
+    const state = await inTime(episodes.find(given, 'query').state())
     if (full === 'true' || full === '1') return sendJson(reply, state)
     const { episode_id, step_count } = BaseState.parse(state)
     return sendJson(reply, { episode_id, step_count })

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { Session } from '../environment/sessions.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
+import { inTime } from './in-time.ts'
 import { isJsonObject, readJson, toJson } from './json.ts'
 import { callTool, listTools, type ToolCall, type ToolResult, toToolResult } from './mcp-tools.ts'
 import { RPC, toFailure } from './status.ts'
@@ -64,13 +65,14 @@ export async function answerRpcValue(edge: EnvironmentEdge, value: unknown, own:
   }
   const { id, method, params } = request.value
   try {
-    const result = await dispatch(edge, method, params, own)
+    const result = await inTime(Promise.resolve(dispatch(edge, method, params, own)))
     // Fails here, with an answer, when an environment made something that can't be sent.
     toJson(result)
     return { jsonrpc: '2.0', id, result }
   } catch (error) {
     if (error instanceof RpcFault) return rpcError(id, error.code, error.message, error.data)
     const { rpc, message, code, retry, facts } = toFailure(error)
+    if (code === 'internal') edge.log.error({ err: error, method }, 'JSON-RPC request failed')
     return rpcError(id, rpc, message, facts ?? (code === 'internal' ? null : { failure: code, retry }))
   }
 }

@@ -18,6 +18,7 @@ import type { Environment } from '../environment/environment.ts'
 import type { Session } from '../environment/sessions.ts'
 import { toEnvelope } from './envelope.ts'
 import { toJsonSchema } from './environment-edge.ts'
+import { inTime } from './in-time.ts'
 import { toJson } from './json.ts'
 import { callTool, listTools } from './mcp-tools.ts'
 import { toFailure } from './status.ts'
@@ -58,7 +59,7 @@ function createServer(session: Session): Server {
   })
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     try {
-      return await call(session, params.name, params.arguments ?? {})
+      return await inTime(call(session, params.name, params.arguments ?? {}))
     } catch (error) {
       if (error instanceof McpError) throw error
       const { rpc, message, code, retry } = toFailure(error)

@@ -5,6 +5,7 @@ import { dict } from '../environment/fields.ts'
 import type { Session } from '../environment/sessions.ts'
 import { toEnvelope } from './envelope.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
+import { inTime } from './in-time.ts'
 import { isJsonObject, readJson, toJson } from './json.ts'
 import { answerRpcValue } from './mcp-rpc.ts'
 import { toolStep } from './mcp-tools.ts'
@@ -73,14 +74,14 @@ async function answer(
       case 'reset': {
         const { data } = shaped(check(FRAMES.reset, frame))
         const request = shaped(check(edge.environment.resetSchema, data, { loc: ['data'] }))
-        const result = await session.reset(request)
+        const result = await inTime(session.reset(request))
         return toJson({ type: 'observation', data: toEnvelope(result, session.episodeId) })
       }
       case 'step':
         return toJson({ type: 'observation', data: await step(edge, session, shaped(check(FRAMES.step, frame)).data) })
       case 'state':
         shaped(check(FRAMES.state, frame))
-        return toJson({ type: 'state', data: await session.state() })
+        return toJson({ type: 'state', data: await inTime(session.state()) })
       case 'mcp': {
         const { data } = shaped(check(FRAMES.mcp, frame))
         return toJson({ type: 'mcp', data: await answerRpcValue(edge, data, session) })
@@ -91,15 +92,17 @@ async function answer(
     }
   } catch (error) {
     if (error instanceof InvalidFrame) return errorFrame('VALIDATION_ERROR', error.message, { errors: error.items })
-    return failureFrame(toFailure(error), edge.environment.name)
+    const failure = toFailure(error)
+    if (failure.code === 'internal') edge.log.error({ err: error, frame: type }, 'frame failed')
+    return failureFrame(failure, edge.environment.name)
   }
 }
 
 async function step(edge: EnvironmentEdge, session: Session, data: Record<string, unknown>): Promise<unknown> {
   const asTool = toolStep(edge, data)
-  if (asTool !== null) return asTool(session)
+  if (asTool !== null) return inTime(asTool(session))
   const action = shaped(check(edge.environment.actionSchema, data, { url: true }))
-  return toEnvelope(await session.step(action, {}), session.episodeId)
+  return toEnvelope(await inTime(session.step(action, {})), session.episodeId)
 }
 
 function shaped<T>(checked: { ok: true; value: T } | { ok: false; items: ErrorItem[] }): T {

@@ -6,6 +6,7 @@
  */
 
 import { CapacityError, type FailureCode, ServiceError } from '../errors.ts'
+import { LateAnswer } from './in-time.ts'
 
 /** `code` of a WebSocket `error` frame; the list is closed on the client's side. */
 export type SocketCode =
@@ -62,10 +63,11 @@ export type Failure = FailureStatus & {
   facts: { active_sessions: number; max_sessions: number } | null
 }
 
-/** Name whatever was thrown; anything but a `ServiceError` is `internal`. */
+/** Name whatever was thrown; anything but a `ServiceError` is `internal`, and 504 where an answer came too late. */
 export function toFailure(error: unknown): Failure {
   const code = error instanceof ServiceError ? error.code : 'internal'
   const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof LateAnswer) return { ...FAILURE_STATUS.internal, http: 504, code, message, facts: null }
   const facts =
     error instanceof CapacityError ? { active_sessions: error.activeSessions, max_sessions: error.maxSessions } : null
   return { ...FAILURE_STATUS[code], code, message, facts }

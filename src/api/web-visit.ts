@@ -6,6 +6,7 @@ import type { EnvironmentMetadata, JsonObject, StepResult } from '../environment
 import type { Session } from '../environment/sessions.ts'
 import { type Envelope, toEnvelope } from './envelope.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
+import { inTime } from './in-time.ts'
 import { toJson } from './json.ts'
 
 /** Actions kept for display. */
@@ -63,13 +64,13 @@ export class WebVisit {
 
   async reset(request: Record<string, unknown>): Promise<Envelope> {
     const session = this.#session ?? this.#open()
-    const result = await session.reset(request)
+    const result = await inTime(session.reset(request))
     return this.#show(session, result, 0, [], true)
   }
 
   /** @param given The action as the visitor sent it, for the log. */
   async step(session: Session, action: unknown, given: Record<string, unknown>): Promise<Envelope> {
-    const result = await session.step(action, {})
+    const result = await inTime(session.step(action, {}))
     const { step_count } = await session.state()
     const count = typeof step_count === 'number' ? step_count : this.#shown.step_count + 1
     const { metadata: _metadata, ...shownAction } = given

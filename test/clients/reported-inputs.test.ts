@@ -34,13 +34,17 @@ suite(`reported inputs through ${client.name}`, { skip: missing(client) }, () =>
   })
 
   test('metadata is on the result and in the observation, never null', async () => {
-    const seen = await driver.run<Record<'reset' | 'nested' | 'result', ReplMetadata>>(
+    const seen = await driver.run<Record<'reset' | 'nested', ReplMetadata> & { results: ReplMetadata[] }>(
       'reported_inputs.metadata_for_both_readers',
       server.url,
     )
     assert.equal(seen.reset.task_prompt, 'Length?')
     assert.equal(seen.nested.final_answer, '2')
-    assert.equal(seen.result.final_answer, '2')
+    const [reset, , , final, repeated] = seen.results
+    assert.equal(reset?.task_prompt, 'Length?')
+    assert.equal(final?.final_answer, '2')
+    assert.equal(repeated?.final_answer, '2')
+    for (const metadata of seen.results) assert.ok(typeof metadata === 'object' && metadata !== null)
   })
 
   test('a syntax error shows nothing of the step before', async () => {
@@ -65,6 +69,7 @@ suite(`reported inputs through ${client.name}`, { skip: missing(client) }, () =>
     assert.equal(cut.metadata?.reason, 'timeout')
     assert.equal(typeof cut.metadata?.state_kept, 'boolean')
     assert.equal(next.observation.result.stdout.trim(), 'alive')
+    assert.equal(typeof next.metadata?.state_kept, 'boolean')
     assert.ok(next.waited_s < 2, `waited ${next.waited_s} s`)
   })
 
@@ -84,7 +89,7 @@ suite(`reported inputs through ${client.name}`, { skip: missing(client) }, () =>
 
   test('helpers and context come back after they were overwritten', async () => {
     const [, used] = await driver.run<[TimedStep, TimedStep]>('reported_inputs.reserved_names_come_back', server.url)
-    assert.match(used.observation.result.stdout, /^6\n/)
+    assert.match(used.observation.result.stdout, /^6 True\n/)
     assert.equal(used.done, true)
     assert.equal(used.metadata?.final_answer, 'ok')
   })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ClientBench } from './client-bench.ts'
 import { PACKAGES } from './python-driver.ts'
+import type { ReplMetadata, ReplStep } from './wire.ts'
 
 type Shown = { result: { stdout: string; success: boolean } }
 type ToolCalls = {
@@ -16,6 +17,8 @@ type ToolCalls = {
   ended: Shown
   has: boolean
 }
+
+type Handshake = { tools: string[]; shown: ReplStep; text: string; refused: string; ended: ReplStep }
 
 const MODES = [
   { mode: 'its default mode', production: null },
@@ -42,19 +45,31 @@ export function toolTests(bench: ClientBench): void {
     }
   }
 
+  for (const path of ['', '/repl']) {
+    test(`a full MCP client shakes hands and calls tools at ${path || '/'}`, async () => {
+      const seen = await bench.run<Handshake>('mcp_handshake.tool_calls', bench.url + path)
+      assert.deepEqual(seen.tools.slice(0, 2), ['execute', 'submit_final_answer'])
+      assert.equal(seen.shown.observation.result.stdout.trim(), '6')
+      assert.deepEqual(JSON.parse(seen.text), seen.shown)
+      assert.match(seen.refused, /^ToolError: Invalid arguments: /)
+      assert.equal(seen.ended.done, true)
+    })
+  }
+
   test('works through the synchronous wrapper', async () => {
     const seen = await bench.run<{ tools: string[]; shown: Shown }>('mcp_episodes.synchronous', bench.url)
     assert.deepEqual(seen.tools, ['execute', 'submit_final_answer'])
     assert.equal(seen.shown.result.stdout.trim(), '2')
   })
 
-  test('reset on the socket and tools over HTTP mean one episode', {
-    skip: bench.client === PACKAGES[0] ? false : 'this version uses two sessions',
-  }, async () => {
-    const seen = await bench.run<{ reset: object; state: Record<string, unknown>; shown: Shown }>(
+  // The older version holds one session on its socket and another over HTTP.
+  if (bench.client !== PACKAGES[0]) return
+  test('reset on the socket and tools over HTTP mean one episode', async () => {
+    const seen = await bench.run<{ reset: ReplMetadata; state: Record<string, unknown>; shown: Shown }>(
       'mcp_episodes.shared_session',
       bench.url,
     )
+    assert.equal(seen.reset.message, 'Environment ready.')
     assert.equal(seen.state.episode_id, 'shared-1')
     assert.equal(seen.state.step_count, 1)
     assert.equal(seen.shown.result.stdout.trim(), '5')

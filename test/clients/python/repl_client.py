@@ -101,7 +101,8 @@ class ReplClient(EnvClient[ReplAction, ReplObservation, ReplState]):
 
     async def list_variables(self) -> list[str]:
         """Names in the namespace, from the state."""
-        return (await self.state()).namespace_keys
+        state: ReplState = await self.state()
+        return state.namespace_keys
 
 
 class TopMetadataReplClient(ReplClient):

@@ -42,9 +42,10 @@ async def metadata_for_both_readers(base_url: str) -> dict[str, Any]:
         reset = (await old.reset(context="ab", task_prompt="Length?")).observation.metadata
         nested = (await old.execute("print(FINAL(len(context)))")).observation.metadata
     async with GenericEnvClient(base_url=base_url) as new:
-        await new.reset(context="ab")
-        final = await new.step({"code": "print(FINAL(len(context)))"})
-    return {"reset": reset, "nested": nested, "result": final.metadata}
+        results = [await new.reset(context="ab", task_prompt="Length?")]
+        for code in ("x = 1", "1 / 0", "print(FINAL(len(context)))", "print('after the end')"):
+            results.append(await new.step({"code": code}))
+    return {"reset": reset, "nested": nested, "results": [result.metadata for result in results]}
 
 
 async def syntax_error_after_print(base_url: str) -> list[dict[str, Any]]:
@@ -66,7 +67,9 @@ async def failing_cell_keeps_names(base_url: str) -> list[dict[str, Any]]:
 async def reserved_names_come_back(base_url: str) -> list[dict[str, Any]]:
     """H6: helpers and context overwritten, then used."""
     overwrite = 'llm_query = None\ncontext = "gone"\nFINAL = 3'
-    return await cells(base_url, {"context": "abcdef"}, [overwrite, 'print(len(context)); print(FINAL("ok"))'])
+    return await cells(
+        base_url, {"context": "abcdef"}, [overwrite, 'print(len(context), callable(llm_query)); print(FINAL("ok"))']
+    )
 
 
 async def numbers_json_lacks(base_url: str) -> list[dict[str, Any]]:
@@ -91,7 +94,7 @@ async def memory_hogs(base_url: str) -> dict[str, Any]:
     finished = asyncio.Event()
 
     async def neighbour() -> list[dict[str, Any]]:
-        seen = []
+        seen: list[dict[str, Any]] = []
         async with GenericEnvClient(base_url=base_url) as env:
             await env.reset()
             while not finished.is_set():
