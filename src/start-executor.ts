@@ -15,12 +15,12 @@ const MS_PER_S = 1000
  * @param onLog Told what zygotes and failing workers write to stderr, line by line.
  * @throws {ServiceError} `missing_tool`, `isolation_unavailable`, `worker_start_failed`.
  */
-export function startExecutor(config: Config, onLog: (line: string) => void): Promise<Executor> {
+export async function startExecutor(config: Config, onLog: (line: string) => void): Promise<Executor> {
   const disk_bytes = mib(config.EPISODE_DISK_MIB)
   const memory_bytes = mib(config.EPISODE_MEMORY_MIB)
   const processes = config.EPISODE_PROCESSES
   const inodes = config.EPISODE_INODES
-  return createExecutor({
+  const executor = await createExecutor({
     python: workerPython(config),
     python_path: join(repositoryRoot, 'python'),
     preload: [config.FORKYARD_TORCH === 'none' ? 'base' : 'torch'],
@@ -47,4 +47,8 @@ export function startExecutor(config: Config, onLog: (line: string) => void): Pr
       limits: { memory_bytes, processes, disk_bytes, inodes, output_bytes: mib(config.STEP_OUTPUT_LIMIT_MIB) },
     },
   })
+  const { level } = executor.describe()
+  if (level === 'none')
+    onLog('WARNING: agent code runs without a sandbox: it can do what this user can (SANDBOX_MIN_LEVEL=none).')
+  return executor
 }

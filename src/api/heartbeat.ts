@@ -5,10 +5,9 @@ import type { WebSocket } from '@fastify/websocket'
 
 type Watched = {
   connection: Socket
-  /** Counters at the last beat; a change of either is a sign of life. */
+  /** Counter at the last beat: bytes of a large frame on its way in hold up pongs, but prove that the peer lives. */
   bytesRead: number
-  unsent: number
-  /** A ping went out and nothing has moved since. */
+  /** A ping went out and there has been no sign of life since. */
   suspect: boolean
 }
 
@@ -24,8 +23,14 @@ export class Heartbeat {
 
   /** Watch a socket until it closes. @param connection The TCP socket under it. */
   watch(socket: WebSocket, connection: Socket): void {
-    this.#watched.set(socket, { connection, bytesRead: -1, unsent: 0, suspect: false })
+    this.#watched.set(socket, { connection, bytesRead: -1, suspect: false })
     socket.on('close', () => this.#watched.delete(socket))
+  }
+
+  /** A sign of life that the connection's own counter doesn't show. */
+  sign(socket: WebSocket): void {
+    const watched = this.#watched.get(socket)
+    if (watched !== undefined) watched.suspect = false
   }
 
   /** Stop pinging. Idempotent. */
@@ -37,14 +42,11 @@ export class Heartbeat {
   #beat(): void {
     for (const [socket, watched] of this.#watched) {
       const { bytesRead } = watched.connection
-      const unsent = socket.bufferedAmount
-      // Bytes of a large frame on its way in, or of a large reply draining out, hold up pongs but prove the peer lives.
-      const moved = bytesRead !== watched.bytesRead || unsent < watched.unsent
-      if (watched.suspect && !moved) {
+      if (watched.suspect && bytesRead === watched.bytesRead) {
         socket.terminate()
         continue
       }
-      Object.assign(watched, { bytesRead, unsent, suspect: true })
+      Object.assign(watched, { bytesRead, suspect: true })
       if (socket.readyState === socket.OPEN) socket.ping()
     }
   }

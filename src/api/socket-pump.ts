@@ -10,6 +10,9 @@ const MAX_WAITING_BYTES = 512 * 1024 * 1024
 /** What a waiting frame costs beside its text, in bytes. */
 const FRAME_OVERHEAD_BYTES = 256
 
+/** Longest message sent in one piece, in bytes. */
+const FRAGMENT_BYTES = 1024 * 1024
+
 /** Standard close codes used here. */
 export const CLOSE = { normal: 1000, goingAway: 1001, refused: 1008, internal: 1011 } as const
 
@@ -18,7 +21,7 @@ export type FrameHandlers = {
   onText: (text: string) => Promise<void>
   /** Serve a binary frame. */
   onBinary: () => Promise<void>
-  /** Anything arrived: a frame, a ping or a pong. */
+  /** The peer lives: a frame, a ping or a pong arrived, or it took a piece of a large reply. */
   onAlive: () => void
   /** The socket is gone or began to close, for whatever reason; called once. */
   onGone: () => void
@@ -52,13 +55,16 @@ export class SocketPump {
     }
   }
 
-  /** Send one text frame; resolves when it has left the process, or when the socket is gone. */
-  send(text: string): Promise<void> {
-    return new Promise(resolve => {
-      if (this.#socket.readyState !== this.#socket.OPEN) return resolve()
-      // A failed write means a socket that is closing: `close` follows and tells the owner.
-      this.#socket.send(text, () => resolve())
-    })
+  /** Send one text message; resolves when it has left the process, or when the socket is gone. */
+  async send(text: string): Promise<void> {
+    if (text.length <= FRAGMENT_BYTES) return this.#write(text, true)
+    // In pieces, so that pings get through between them and a slow reader is seen to read.
+    const bytes = Buffer.from(text)
+    for (let start = 0; start < bytes.length; start += FRAGMENT_BYTES) {
+      const end = start + FRAGMENT_BYTES
+      await this.#write(bytes.subarray(start, end), end >= bytes.length)
+      this.#handlers.onAlive()
+    }
   }
 
   /** Close after the frame in hand has been answered; frames that wait are dropped. @param reason At most 123 bytes. */
@@ -67,6 +73,14 @@ export class SocketPump {
     this.#waiting.length = 0
     this.#waitingBytes = 0
     if (!this.#running) this.#close()
+  }
+
+  #write(data: string | Buffer, fin: boolean): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#socket.readyState !== this.#socket.OPEN) return resolve()
+      // A failed write means a socket that is closing: `close` follows and tells the owner.
+      this.#socket.send(data, { binary: false, fin }, () => resolve())
+    })
   }
 
   #accept(data: Buffer, isBinary: boolean): void {

@@ -39,7 +39,10 @@ export function serveSession(
   const pump: SocketPump = new SocketPump(socket, {
     onText: text => protocol.onText(text, session, pump),
     onBinary: () => protocol.onBinary(session, pump),
-    onAlive: () => session.touch(),
+    onAlive: () => {
+      session.touch()
+      heartbeat.sign(socket)
+    },
     onGone: () => {
       // Also while a step runs: the slot and the worker are free at once.
       if (isLent) edge.claims.release(session)

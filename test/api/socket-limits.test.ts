@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './service.ts'
 import { WireClient } from './wire-client.ts'
 
@@ -68,4 +69,23 @@ test('a step that runs when the service closes is answered before its socket clo
   assert.equal((await client.next()).type, 'observation')
   assert.equal((await client.ended).code, 1001)
   await closing
+})
+
+test('a peer that reads a large reply slowly is served to the end', async t => {
+  const { url } = await listen(t, { pingMs: 100 })
+  const client = await WireClient.open(t, `${url}/ws`, { autoPong: false })
+  await client.ask({ type: 'reset', data: { context: 'é'.repeat(20_000_000) } })
+  client.send({ type: 'state' })
+  const reply = client.next()
+  let reading = true
+  void reply.finally(() => {
+    reading = false
+  })
+  while (reading) {
+    client.socket.pause()
+    await delay(20)
+    client.socket.resume()
+    await delay(1)
+  }
+  assert.equal(String((await reply).data.context).length, 20_000_000)
 })
