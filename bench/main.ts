@@ -17,7 +17,13 @@ import { freshTorchBytes, measureFreshTorch } from './yardsticks.ts'
 const MIB = 2 ** 20
 const IDLE_EPISODES = 200
 
-const config = { ...readConfig(), HOST: '127.0.0.1', PORT: 0, MAX_CONCURRENT_ENVS: 4096, REPL_MAX_ITERATIONS: 1_000_000 }
+const config = {
+  ...readConfig(),
+  HOST: '127.0.0.1',
+  PORT: 0,
+  MAX_CONCURRENT_ENVS: 4096,
+  REPL_MAX_ITERATIONS: 1_000_000,
+}
 const python = workerPython(config)
 const server = await startServer(config)
 const { url } = server

@@ -29,10 +29,11 @@ export async function startServer(config: Config): Promise<RunningServer> {
     lifetimeMs: config.EPISODE_LIFETIME_S * 1000,
   })
   let closing = false
-  const health: AppOptions['health'] = () => ({
-    status: closing ? 'unhealthy' : 'healthy',
-    details: { executor: executor.describe() },
-  })
+  const health: AppOptions['health'] = () => {
+    const description = executor.describe()
+    const status = closing ? 'unhealthy' : description.forking ? 'healthy' : 'degraded'
+    return { status, details: { executor: description } }
+  }
   let app: Awaited<ReturnType<typeof buildApp>> | undefined
   const close = async () => {
     closing = true

@@ -74,7 +74,7 @@ export class HttpEpisodes {
   }
 
   #open(): Session {
-    const session = this.#sessions.open(this.#environment.name)
+    const session = this.#sessions.open(this.#environment.name, { yields: true })
     session.onClose(() => this.#forget(session))
     return session
   }

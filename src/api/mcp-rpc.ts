@@ -9,7 +9,8 @@ import { callTool, listTools, type ToolCall, type ToolResult, toToolResult } fro
 import { RPC, toFailure } from './status.ts'
 import { check } from './validation.ts'
 
-const RpcId = z.union([z.string(), z.int()]).nullable()
+/** What may name a request. */
+export const RpcId = z.union([z.string(), z.int()]).nullable()
 export type RpcId = z.infer<typeof RpcId>
 
 /** Other keys are invalid. */

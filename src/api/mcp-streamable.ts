@@ -7,7 +7,7 @@ import { bodyBytes } from './body.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
 import { sendJson, sendJsonText } from './http-fault.ts'
 import { decodeUtf8, isJsonObject, readJson } from './json.ts'
-import { answerRpcText, type RpcId, rpcError } from './mcp-rpc.ts'
+import { answerRpcText, RpcId, rpcError } from './mcp-rpc.ts'
 import { RPC, toFailure } from './status.ts'
 
 /** Error code that MCP implementations use for an unknown session. */
@@ -107,6 +107,6 @@ function unknownConnection(reply: FastifyReply, named: unknown): FastifyReply {
   return sendJson(reply, rpcError(null, SESSION_NOT_FOUND, 'Session not found: initialize again'), 404)
 }
 
-function toId(id: unknown): RpcId {
-  return typeof id === 'string' || Number.isInteger(id) ? (id as RpcId) : null
+function toId(given: unknown): RpcId {
+  return RpcId.safeParse(given).data ?? null
 }

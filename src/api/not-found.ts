@@ -39,8 +39,10 @@ export function installNotFound(app: FastifyInstance): void {
     if (allowed.length > 0) {
       return sendJson(reply.header('allow', allowed.join(', ')), { detail: 'Method Not Allowed' }, 405)
     }
-    if (path.length > 1 && path.endsWith('/') && methodsOf(path.slice(0, -1)).length > 0) {
-      const location = path.slice(0, -1) + (query === undefined ? '' : `?${query}`)
+    const bare = path.slice(0, -1)
+    // Fixed paths only: a parameter could hold text that a browser reads as another host.
+    if (path.endsWith('/') && known.has(bare)) {
+      const location = bare + (query === undefined ? '' : `?${query}`)
       return reply.code(307).header('location', location).send()
     }
     return sendJson(reply, { detail: 'Not Found' }, 404)

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts'
 import type { Environment, Episode, JsonObject, StepOptions, StepResult } from './environment.ts'
 
 /** Why a session was closed. */
-export type CloseReason = 'client' | 'idle' | 'lifetime' | 'shutdown'
+export type CloseReason = 'client' | 'idle' | 'lifetime' | 'evicted' | 'shutdown'
 
 /** What a session tells the table that made it. */
 export type SessionEvents = {
@@ -24,6 +24,7 @@ export class Session {
   #queue: Promise<unknown> = Promise.resolve()
   #pending = 0
   #closed: CloseReason | null = null
+  #over = false
   #bornMs = performance.now()
   #usedMs = performance.now()
 
@@ -40,6 +41,11 @@ export class Session {
   /** Why the session was closed; null while it is open. */
   get closed(): CloseReason | null {
     return this.#closed
+  }
+
+  /** The current episode has ended: what is left is to repeat its last observation. */
+  get over(): boolean {
+    return this.#over
   }
 
   /** Age of the current episode, or of the session before its first reset, in milliseconds. */
@@ -79,7 +85,11 @@ export class Session {
    * @throws {ServiceError} `not_reset` before the first reset; `episode_not_found` or `shutting_down` when closed.
    */
   step(action: unknown, options: StepOptions): Promise<StepResult> {
-    return this.#enqueue(() => this.#current().step(action, options))
+    return this.#enqueue(async () => {
+      const result = await this.#current().step(action, options)
+      this.#over = result.done
+      return result
+    })
   }
 
   /**
@@ -121,6 +131,7 @@ export class Session {
   #setEpisode(next: Episode | null): void {
     const previous = this.#episode
     this.#episode = next
+    this.#over = false
     this.#events.episodeChanged(previous?.id ?? null, next?.id ?? null)
     previous?.close()
   }

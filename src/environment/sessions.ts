@@ -25,6 +25,8 @@ export type SessionTableOptions = {
 /** How often limits are checked: a quarter of the shorter one, within these bounds, in milliseconds. */
 const MIN_SWEEP_MS = 10
 const MAX_SWEEP_MS = 5_000
+/** A slow model thinks for minutes between two steps; longer than this it has probably left. */
+const YIELD_AFTER_MS = 300_000
 
 /** All live sessions of the service. */
 export class SessionTable {
@@ -34,6 +36,7 @@ export class SessionTable {
   readonly #lifetimeMs: number
   readonly #sessions = new Map<string, Session>()
   readonly #byEpisode = new Map<string, Session>()
+  readonly #yielding = new Set<Session>()
   readonly #reaper: NodeJS.Timeout | undefined
   #closed = false
 
@@ -57,24 +60,32 @@ export class SessionTable {
   /**
    * Reserve a slot at once. The session has no episode until its first reset.
    *
+   * @param options `yields` marks a session whose client keeps no connection that would tell when it leaves. When all
+   * slots are taken, one of these makes room: first one whose episode is over, then one unused for YIELD_AFTER_MS, the
+   * longest unused of each.
    * @throws {CapacityError} When no slot is free.
    * @throws {ServiceError} `shutting_down` after `close()` began; `invalid_request` for an unknown environment.
    */
-  open(environmentName: string): Session {
+  open(environmentName: string, { yields = false }: { yields?: boolean } = {}): Session {
     if (this.#closed) throw new ServiceError('shutting_down', 'the service is shutting down')
     const environment = this.environments.get(environmentName)
     if (environment === undefined) {
       throw new ServiceError('invalid_request', `there is no environment named ${environmentName}`)
     }
+    if (this.#sessions.size >= this.capacity) this.#makeRoom()
     if (this.#sessions.size >= this.capacity) throw new CapacityError(this.#sessions.size, this.capacity)
     const session = new Session(environment, {
       episodeChanged: (previous, next) => {
         if (previous !== null && this.#byEpisode.get(previous) === session) this.#byEpisode.delete(previous)
         if (next !== null) this.#byEpisode.set(next, session)
       },
-      closed: () => this.#sessions.delete(session.id),
+      closed: () => {
+        this.#sessions.delete(session.id)
+        this.#yielding.delete(session)
+      },
     })
     this.#sessions.set(session.id, session)
+    if (yields) this.#yielding.add(session)
     return session
   }
 
@@ -92,6 +103,15 @@ export class SessionTable {
     this.#closed = true
     clearInterval(this.#reaper)
     this.#closeEach('shutdown', () => true)
+  }
+
+  #makeRoom(): void {
+    const now = performance.now()
+    const byRest = [...this.#yielding].sort((a, b) => b.idleMs(now) - a.idleMs(now))
+    const leaving = byRest.find(session => session.over && session.idleMs(now) > 0)
+    const resting = byRest.find(session => session.idleMs(now) >= YIELD_AFTER_MS)
+    const chosen = leaving ?? resting
+    chosen?.close('evicted')
   }
 
   #sweep(): void {

@@ -1,7 +1,7 @@
 /** What the kernel counted for one process tree, read by the service itself. */
 
 import { readFileSync } from 'node:fs'
-import type { Accounting } from '../launcher/zygote-frames.ts'
+import type { Accounting, ExitReport } from '../launcher/zygote-frames.ts'
 
 export type Counters = {
   cpu_ms: number | null
@@ -22,6 +22,13 @@ export function readCounters(files: Accounting): Counters {
     oom_kills: field(readText(files.oom), 'oom_kill') ?? 0,
     pids_hits: field(readText(files.pids_events), 'max') ?? 0,
   }
+}
+
+/** The kernel's last word on a tree that is gone; null when nobody saw it end. */
+export function countersOf(report: ExitReport | null): Counters {
+  if (report === null) return { cpu_ms: null, peak_memory_bytes: null, oom_kills: 0, pids_hits: 0 }
+  const { cpu_ns, peak_memory_bytes, oom_kills, pids_hits } = report
+  return { cpu_ms: cpu_ns === null ? null : cpu_ns / NS_PER_MS, peak_memory_bytes, oom_kills, pids_hits }
 }
 
 function cpuMs(text: string | null): number | null {

@@ -80,6 +80,7 @@ class PooledExecutor implements Executor {
     const sum = (key: 'spare' | 'starting' | 'queued') => pools.reduce((total, pool) => total + pool.counts[key], 0)
     const ready = pools.map(pool => pool.ready)
     return {
+      forking: pools.every(pool => pool.forking),
       level: ready[0]?.level ?? 'none',
       python: ready[0]?.python ?? '',
       torch: ready.map(({ torch }) => torch).find(version => version !== null) ?? null,

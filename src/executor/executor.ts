@@ -130,6 +130,8 @@ export interface Executor {
 }
 
 export type ExecutorDescription = {
+  /** False while a zygote is being replaced: live episodes go on, new ones wait. */
+  forking: boolean
   level: IsolationLevel
   python: string
   torch: string | null

@@ -49,6 +49,11 @@ export class Pool {
     return this.#zygote.ready
   }
 
+  /** Whether another worker could be forked now. */
+  get forking(): boolean {
+    return this.#zygote.alive && !this.#closing
+  }
+
   get counts(): { spare: number; starting: number; queued: number } {
     return { spare: this.#spares.length, starting: this.#starting, queued: this.#waiters.length }
   }

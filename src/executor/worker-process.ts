@@ -5,16 +5,16 @@
  * cause of its end wins, whoever else notices later.
  */
 
-import { performance } from 'node:perf_hooks'
 import { ServiceError } from '../errors.ts'
 import type { Fork } from '../launcher/fork-desk.ts'
 import { onLines } from '../launcher/lines.ts'
 import type { ExitReport } from '../launcher/zygote-frames.ts'
-import { type Counters, readCounters } from './accounting.ts'
+import { type Counters, countersOf, readCounters } from './accounting.ts'
 import { CallDesk } from './call-desk.ts'
 import { CapturedOutput } from './captured-output.ts'
 import type { OpenRequest } from './executor.ts'
 import { type Ending, explainExit } from './exit.ts'
+import { type FrameOf, OwedFrame, type OwedType } from './owed-frame.ts'
 import { MAX_FRAME_BYTES, parseWorkerFrame, type ResultFrame, type ServiceFrame, type WorkerFrame } from './protocol.ts'
 import { measureShared } from './tree-usage.ts'
 
@@ -24,14 +24,6 @@ const OPEN_TIMEOUT_MS = 20_000
 const LOOKUP_TIMEOUT_MS = 2_000
 /** How long the kernel may take to end a killed tree before the service answers without knowing. */
 const KILL_TIMEOUT_MS = 5_000
-const NS_PER_MS = 1e6
-
-type Waiting = {
-  type: WorkerFrame['type']
-  id: number
-  settle: (frame: WorkerFrame) => void
-  lose: (ending: Ending) => void
-}
 
 export class WorkerProcess {
   readonly stdout: CapturedOutput
@@ -41,15 +33,14 @@ export class WorkerProcess {
   readonly ended: Promise<Ending>
   /** First value that `FINAL` announced in the running cell. */
   final: string | null = null
+  /** Resident memory of this worker when it was ready, in bytes: what it shares with its zygote. */
+  sharedBytes = 0
   readonly #fork: Fork
-  #waiting: Waiting | undefined
+  readonly #owed = new OwedFrame()
   #lastId = 0
   #cause: Ending | undefined
   #oomKillsBefore = 0
-  #gone = false
-  #last: Counters | undefined
-  /** Resident memory of this worker when it was ready, in bytes: what it shares with its zygote. */
-  sharedBytes = 0
+  #lastCounters: Counters | undefined
 
   private constructor(fork: Fork, keepChars: number) {
     this.#fork = fork
@@ -58,12 +49,11 @@ export class WorkerProcess {
     this.calls = new CallDesk(frame => this.#send(frame))
     this.ended = fork.exited.then(report => this.#bury(report))
     fork.socket.on('close', () => this.#fork.kill())
-    onLines(
-      fork.socket,
-      MAX_FRAME_BYTES,
-      line => this.#take(parseWorkerFrame(line)),
-      error => this.end({ reason: 'protocol_violation', sentence: `ProtocolViolation: ${messageOf(error)}` }),
-    )
+    const onLine = (line: Buffer) => this.#take(parseWorkerFrame(line))
+    onLines(fork.socket, MAX_FRAME_BYTES, onLine, error => {
+      const message = error instanceof Error ? error.message : String(error)
+      this.end({ reason: 'protocol_violation', sentence: `ProtocolViolation: ${message}` })
+    })
     fork.socket.resume()
   }
 
@@ -76,8 +66,8 @@ export class WorkerProcess {
   static async ready(fork: Fork, keepChars: number, required: readonly string[]): Promise<WorkerProcess> {
     const worker = new WorkerProcess(fork, keepChars)
     try {
-      const frame = await worker.#expect('ready', 0, READY_TIMEOUT_MS)
-      const missing = frame.type === 'ready' ? required.filter(fact => frame.attestation[fact] !== true) : required
+      const { attestation } = await worker.#expect('ready', 0, READY_TIMEOUT_MS)
+      const missing = required.filter(fact => attestation[fact] !== true)
       if (missing.length > 0) {
         throw new ServiceError('worker_start_failed', `a worker's sandbox does not hold: ${missing.join(', ')}`)
       }
@@ -91,7 +81,7 @@ export class WorkerProcess {
   }
 
   get alive(): boolean {
-    return this.#cause === undefined && !this.#gone
+    return this.#cause === undefined
   }
 
   /** Process id of the episode's init, as the service sees it. */
@@ -104,14 +94,14 @@ export class WorkerProcess {
     return this.#fork.workFolder
   }
 
-  /** What the kernel counted so far; after the end, what it had counted last. */
-  counters(): Counters {
-    return this.#last ?? readCounters(this.#fork.accounting)
-  }
-
   /** Whether the kernel counts this tree, or a watchdog has to. */
   get accounted(): boolean {
     return this.#fork.accounting.memory_peak !== null
+  }
+
+  /** What the kernel counted so far; after the end, what it had counted last. */
+  counters(): Counters {
+    return this.#lastCounters ?? readCounters(this.#fork.accounting)
   }
 
   /** @throws {ServiceError} `worker_start_failed` when the worker does not take the episode. */
@@ -119,21 +109,20 @@ export class WorkerProcess {
     const { variables, call_helpers, seed } = request
     const id = ++this.#lastId
     this.#send({ type: 'open', id, variables, call_helpers, seed, threads })
-    const frame = await this.#expect('opened', id, OPEN_TIMEOUT_MS)
-    return frame.type === 'opened' ? frame.variables : []
+    return (await this.#expect('opened', id, OPEN_TIMEOUT_MS)).variables
   }
 
-  /** Start a cell; resolves with its result, or with why the process was lost. */
+  /**
+   * Start a cell.
+   *
+   * @returns Its id, and its result, or why the process was lost.
+   */
   run(code: string, limitMs: number, oomKillsBefore: number): { id: number; reply: Promise<ResultFrame | Ending> } {
     const id = ++this.#lastId
     this.final = null
     this.#oomKillsBefore = oomKillsBefore
-    const reply = new Promise<ResultFrame | Ending>(resolve => {
-      const settle = (frame: WorkerFrame) => frame.type === 'result' && resolve(frame)
-      this.#wait({ type: 'result', id, settle, lose: resolve })
-    })
     this.#send({ type: 'run', id, code, limit_s: limitMs / 1000 })
-    return { id, reply }
+    return { id, reply: this.#owed.wait('result', id) }
   }
 
   interrupt(id: number): void {
@@ -148,93 +137,15 @@ export class WorkerProcess {
   async lookup(names: string[]): Promise<string | null> {
     const id = ++this.#lastId
     this.#send({ type: 'lookup', id, names })
-    const frame = await this.#expect('value', id, LOOKUP_TIMEOUT_MS)
-    return frame.type === 'value' ? frame.value : null
+    return (await this.#expect('value', id, LOOKUP_TIMEOUT_MS)).value
   }
 
   /** Kill the tree. The first cause given is the one that is reported. Idempotent. */
   end(cause: Ending): void {
     this.#cause ??= cause
     this.#fork.kill()
-    const timer = setTimeout(() => this.#lose(cause), KILL_TIMEOUT_MS)
+    const timer = setTimeout(() => this.#owed.lose(cause), KILL_TIMEOUT_MS)
     void this.ended.then(() => clearTimeout(timer))
-  }
-
-  async #expect(type: WorkerFrame['type'], id: number, timeoutMs: number): Promise<WorkerFrame> {
-    const startedAt = performance.now()
-    return await new Promise<WorkerFrame>((resolve, reject) => {
-      const timer = setTimeout(
-        () => this.end({ reason: 'infra_error', sentence: `no ${type} frame in time` }),
-        timeoutMs,
-      )
-      const stop = () => {
-        clearTimeout(timer)
-        if (this.#waiting?.id === id) this.#waiting = undefined
-      }
-      this.#wait({
-        type,
-        id,
-        settle: frame => {
-          stop()
-          resolve(frame)
-        },
-        lose: ending => {
-          stop()
-          const after = Math.round(performance.now() - startedAt)
-          reject(
-            new ServiceError(
-              'worker_start_failed',
-              `the worker ended after ${after} ms while it should send ${type}: ${ending.sentence}`,
-            ),
-          )
-        },
-      })
-    })
-  }
-
-  #wait(waiting: Waiting): void {
-    this.#waiting = waiting
-    if (this.#gone || this.#cause !== undefined) {
-      void this.ended.then(ending => this.#lose(ending))
-    }
-  }
-
-  #take(frame: WorkerFrame): void {
-    if (frame.type === 'final') {
-      if (frame.id === this.#lastId) this.final ??= frame.value
-      return
-    }
-    if (frame.type === 'call') {
-      this.calls.accept(frame)
-      return
-    }
-    const waiting = this.#waiting
-    const id = 'id' in frame ? frame.id : 0
-    if (waiting === undefined || waiting.type !== frame.type || waiting.id !== id) {
-      throw new ServiceError('protocol_violation', `the worker sent a ${frame.type} frame that nothing waits for`)
-    }
-    this.#waiting = undefined
-    waiting.settle(frame)
-  }
-
-  #bury(report: ExitReport | null): Ending {
-    this.#gone = true
-    this.#last = countersOf(report)
-    const ending = this.#cause ?? explainExit(report, this.#oomKillsBefore)
-    this.#cause = ending
-    this.#lose(ending)
-    this.#fork.socket.destroy()
-    return ending
-  }
-
-  #lose(ending: Ending): void {
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    waiting?.lose(this.#cause ?? ending)
-  }
-
-  #send(frame: ServiceFrame): void {
-    if (!this.#fork.socket.destroyed) this.#fork.socket.write(`${JSON.stringify(frame)}\n`)
   }
 
   /** Close the pipes and remove the work folder, once the tree is gone and its last output has been taken. */
@@ -245,15 +156,31 @@ export class WorkerProcess {
       await this.#fork.removeWork()
     })
   }
-}
 
-/** The last word of the kernel on a tree that is gone. */
-function countersOf(report: ExitReport | null): Counters {
-  if (report === null) return { cpu_ms: null, peak_memory_bytes: null, oom_kills: 0, pids_hits: 0 }
-  const { cpu_ns, peak_memory_bytes, oom_kills, pids_hits } = report
-  return { cpu_ms: cpu_ns === null ? null : cpu_ns / NS_PER_MS, peak_memory_bytes, oom_kills, pids_hits }
-}
+  async #expect<Type extends OwedType>(type: Type, id: number, timeoutMs: number): Promise<FrameOf<Type>> {
+    const late: Ending = { reason: 'infra_error', sentence: `no ${type} frame within ${timeoutMs} ms` }
+    const timer = setTimeout(() => this.end(late), timeoutMs)
+    const answer = await this.#owed.wait(type, id)
+    clearTimeout(timer)
+    if (!('reason' in answer)) return answer
+    throw new ServiceError('worker_start_failed', `the worker ended instead of sending ${type}: ${answer.sentence}`)
+  }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  #take(frame: WorkerFrame): void {
+    if (frame.type === 'call') this.calls.accept(frame)
+    else if (frame.type !== 'final') this.#owed.settle(frame)
+    else if (frame.id === this.#lastId) this.final ??= frame.value
+  }
+
+  #bury(report: ExitReport | null): Ending {
+    this.#lastCounters = countersOf(report)
+    this.#cause ??= explainExit(report, this.#oomKillsBefore)
+    this.#owed.lose(this.#cause)
+    this.#fork.socket.destroy()
+    return this.#cause
+  }
+
+  #send(frame: ServiceFrame): void {
+    if (!this.#fork.socket.destroyed) this.#fork.socket.write(`${JSON.stringify(frame)}\n`)
+  }
 }

@@ -11,6 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { parseJson } from './json-text.ts'
 import { isRunning, startOf } from './process-identity.ts'
 
 const POLL_MS = 150
@@ -84,15 +85,6 @@ async function readHolder(path: string): Promise<Holder | undefined> {
   if (text === undefined) return undefined
   const parsed = z.preprocess(parseJson, Holder).safeParse(text)
   return parsed.success ? parsed.data : NOBODY
-}
-
-/** The value of a JSON text; undefined, which no schema here accepts, for any other text. */
-function parseJson(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text))
-  } catch {
-    return undefined
-  }
 }
 
 /** False when `to` exists. */

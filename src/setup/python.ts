@@ -3,6 +3,7 @@
 import { execa } from 'execa'
 import { z } from 'zod'
 import { ServiceError } from '../errors.ts'
+import { parseJson } from './json-text.ts'
 import { pythonTool } from './paths.ts'
 
 /** Oldest Python that the workers run on, as [major, minor]. */
@@ -77,6 +78,5 @@ async function describe(command: string): Promise<Interpreter | undefined> {
     timeout: PROBE_LIMIT_MS,
   })
   // A version manager's shim for a version that isn't active fails here, and the next name is tried.
-  if (exitCode !== 0) return undefined
-  return Interpreter.parse(JSON.parse(stdout))
+  return exitCode === 0 ? Interpreter.safeParse(parseJson(stdout)).data : undefined
 }

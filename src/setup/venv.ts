@@ -13,6 +13,7 @@ import { join, relative } from 'node:path'
 import { z } from 'zod'
 import { ServiceError } from '../errors.ts'
 import { runBound } from './bound-process.ts'
+import { parseJson } from './json-text.ts'
 import { withLock } from './lock.ts'
 import { inRepository, interpreterIn, repositoryRoot } from './paths.ts'
 import type { Progress } from './progress.ts'
@@ -99,7 +100,7 @@ async function isReady(folder: string, key: string): Promise<boolean> {
 async function readRecord(folder: string): Promise<BuildRecord | undefined> {
   const path = join(folder, RECORD_NAME)
   if (!existsSync(path)) return undefined
-  return BuildRecord.safeParse(JSON.parse(await readFile(path, 'utf8'))).data
+  return BuildRecord.safeParse(parseJson(await readFile(path, 'utf8'))).data
 }
 
 async function writeRecord(folder: string, record: BuildRecord): Promise<void> {

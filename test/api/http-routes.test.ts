@@ -37,7 +37,19 @@ for (const [method, url, status, header, value] of [
   })
 }
 
-for (const url of ['/', '/web', '/nowhere', '/ws', '/probe/ws', '/health/more/', '//health', '/%', '/a%00b']) {
+for (const url of [
+  '/',
+  '/web',
+  '/nowhere',
+  '/ws',
+  '/probe/ws',
+  '/health/more/',
+  '/health/:id/',
+  '//health',
+  '/\\\\elsewhere/splits/',
+  '/%',
+  '/a%00b',
+]) {
   test(`GET ${url} is 404 or refused, never a crash`, async t => {
     const { app } = await build(t)
     const reply = await app.inject(url)

@@ -21,6 +21,32 @@ test('open() counts slots and refuses one too many', () => {
   assert.throws(() => table.open('counter'), { code: 'capacity_reached', activeSessions: 2, maxSessions: 2 })
 })
 
+test('open() lets a yielding session whose episode is over make room, and no other', async () => {
+  using opened = openTable()
+  const { table } = opened
+  const socket = table.open('counter')
+  const http = table.open('counter', { yields: true })
+  await socket.reset({ episode_id: 'socket' })
+  await http.reset({ episode_id: 'http' })
+  await socket.step({ end: true }, {})
+  assert.throws(() => table.open('counter'), { code: 'capacity_reached' })
+  await http.step({ end: true }, {})
+  table.open('counter')
+  assert.equal(http.closed, 'evicted')
+  assert.equal(socket.closed, null)
+})
+
+test('open() lets a yielding session make room again after its next reset only when that is over', async () => {
+  using opened = openTable({ capacity: 1 })
+  const { table } = opened
+  const http = table.open('counter', { yields: true })
+  await http.reset({ episode_id: 'one' })
+  await http.step({ end: true }, {})
+  await http.reset({ episode_id: 'two' })
+  assert.throws(() => table.open('counter'), { code: 'capacity_reached' })
+  assert.equal(http.closed, null)
+})
+
 test('close() of a session frees its slot once, however often it is called', () => {
   using opened = openTable()
   const { table } = opened

@@ -2,6 +2,7 @@
 
 import { execa } from 'execa'
 import { z } from 'zod'
+import { parseJson } from '../../src/setup/json-text.ts'
 import { pythonTool, repositoryRoot } from '../../src/setup/paths.ts'
 import type { SuiteResult } from './suite.ts'
 
@@ -28,13 +29,4 @@ export async function runPythonSuite(python: string): Promise<SuiteResult> {
   if (counts.success) return { name, ...counts.data }
   console.log(`${name} ended without a result (${child.shortMessage ?? `exit code ${child.exitCode}`})`)
   return { name, passed: 0, failed: 1, skipped: 0 }
-}
-
-function parseJson(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text))
-  } catch {
-    // The caller tells that there was no result.
-    return undefined
-  }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
@@ -51,8 +52,8 @@ test('withLock() is free again after a body that throws, and leaves no file', as
 
 test('withLock() takes over from a holder that was killed', async t => {
   const lock = await lockIn(t)
-  const holder = execa(process.execPath, [HOLD, lock], { reject: false })
-  for await (const line of holder) if (line === 'held') break
+  const holder = execa(process.execPath, [HOLD, lock], { reject: false, buffer: false })
+  await once(holder.stdout, 'data')
   holder.kill('SIGKILL')
   await holder
   assert.ok((await readFile(lock, 'utf8')).includes(String(holder.pid)))
@@ -62,12 +63,12 @@ test('withLock() takes over from a holder that was killed', async t => {
 
 test('withLock() waits for a holder in another process, and names it', async t => {
   const lock = await lockIn(t)
-  const holder = execa(process.execPath, [HOLD, lock], { reject: false })
-  for await (const line of holder) if (line === 'held') break
+  const holder = execa(process.execPath, [HOLD, lock], { reject: false, buffer: false })
+  await once(holder.stdout, 'data')
   const waited: number[] = []
   const onWait = (pid: number) => {
     waited.push(pid)
-    holder.nodeChildProcess.stdin?.end()
+    holder.stdin.end()
   }
   assert.equal(await withLock(lock, onWait, async () => 'mine'), 'mine')
   assert.deepEqual(waited, [holder.pid])

@@ -13,7 +13,7 @@ def read_file(path: str | os.PathLike[str]) -> str:
     """The text of a file of /proc, /sys or cgroupfs, up to 64 KiB."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(fd, _READ_BYTES).decode("ascii", "replace")
+        return os.read(fd, _READ_BYTES).decode("utf-8", "replace")
     finally:
         os.close(fd)
 

@@ -154,5 +154,5 @@ def _write_accounts(identity: IdentityPolicy) -> None:
     }
     os.makedirs("etc", exist_ok=True)
     for file_name, text in files.items():
-        with open(f"etc/{file_name}", "w", encoding="ascii") as file:
+        with open(f"etc/{file_name}", "w", encoding="utf-8") as file:
             file.write(text)

@@ -1,6 +1,8 @@
 import os
+import tempfile
 import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from .hosts import IS_ROOT, VARIANTS, missing
 PROCESSES = 24
 
 
-def fork_until_refused(most: int) -> tuple[int, str]:
-    """Fork sleepers until refused or `most` live: how many and the exception's name."""
+def fork_until_refused(most: int, then: Callable[[], object] = lambda: None) -> tuple[int, str]:
+    """Fork sleepers until refused or `most` live, call `then`: how many and the exception's name."""
     reader, writer = os.pipe()
     children = []
     try:
@@ -28,6 +30,7 @@ def fork_until_refused(most: int) -> tuple[int, str]:
         refused = "none"
     except OSError as error:
         refused = type(error).__name__
+    then()
     os.close(writer)
     for pid in children:
         os.waitpid(pid, 0)
@@ -100,32 +103,28 @@ class Drop(unittest.TestCase):
         limits = Limits(1024, 1 << 20, processes=PROCESSES)
         for plain in (False, True) if IS_ROOT else (False,):
             with self.subTest(plain_user=plain):
-                held_reader, held = os.pipe()
                 full, full_writer = os.pipe()
+                release, release_writer = os.pipe()
 
-                def bomb() -> None:
-                    try:
-                        while True:
-                            if os.fork() == 0:
-                                os.close(held)
-                                os.read(held_reader, 1)
-                                os._exit(0)
-                    except BlockingIOError:
-                        os.write(full_writer, b"x")
-                        os.close(held)
-                        os.read(held_reader, 1)
+                def hold() -> None:
+                    os.write(full_writer, b"x")
+                    os.read(release, 1)
 
                 bomber = os.fork()
                 if bomber == 0:
-                    run(bomb, Setup(plain_user=plain, limits=limits, slot=1))
-                    os._exit(0)
+                    try:
+                        run(lambda: fork_until_refused(200, hold), Setup(plain_user=plain, limits=limits, slot=1))
+                    finally:
+                        os._exit(0)
                 os.close(full_writer)
                 self.assertEqual(os.read(full, 1), b"x")
-                count, _ = run(lambda: fork_until_refused(PROCESSES // 2), Setup(plain_user=plain, limits=limits, slot=2))
-                for fd in (held_reader, held, full):
-                    os.close(fd)
+                half = PROCESSES // 2
+                count, _ = run(lambda: fork_until_refused(half), Setup(plain_user=plain, limits=limits, slot=2))
+                os.write(release_writer, b"x")
                 os.waitpid(bomber, 0)
-                self.assertEqual(count, PROCESSES // 2)
+                for fd in (full, release, release_writer):
+                    os.close(fd)
+                self.assertEqual(count, half)
 
 
 class PlanIdentity(unittest.TestCase):
@@ -140,8 +139,6 @@ class PlanIdentity(unittest.TestCase):
 
     @unittest.skipUnless(IS_ROOT, "needs root")
     def test_python_out_of_reach_keeps_the_uid_without_a_private_root(self) -> None:
-        import tempfile
-
         with tempfile.TemporaryDirectory() as closed:  # made with mode 0700
             shared = plan_identity(POLICY.identity, 1, [closed], private_root=False, user_namespace=True)
             private = plan_identity(POLICY.identity, 1, [closed], private_root=True, user_namespace=True)
