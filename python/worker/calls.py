@@ -10,8 +10,7 @@ from typing import Any
 
 from worker.channel import Channel
 from worker.namespace import as_text
-
-MAX_FINAL_CHARS = 1 << 23
+from worker.protocol import MAX_ANSWER_CHARS, FrameError
 
 
 class CallFailed(RuntimeError):
@@ -47,11 +46,13 @@ class Helpers:
         """Ask the service and wait for its answer; usable from any thread of the worker.
 
         Raises:
-            CallFailed: The service answered with an error.
-            TypeError: An argument is not JSON.
+            CallFailed: The service answered with an error, or the arguments are too long for a frame.
         """
         number = next(self._numbers)
-        self._channel.send("call", id=self.cell, call=number, name=name, arguments=arguments)
+        try:
+            self._channel.send("call", id=self.cell, call=number, name=name, arguments=arguments)
+        except FrameError as error:
+            raise CallFailed(f"the arguments are too long: {error}") from None
         reply = self._channel.wait_reply(number)
         if reply.error is not None:
             raise CallFailed(reply.error)
@@ -92,8 +93,10 @@ class Helpers:
         return self.names()
 
     def _announce(self, text: str) -> None:
+        if len(text) > MAX_ANSWER_CHARS:
+            self.note(f"note: the answer has {len(text)} characters and was cut to {MAX_ANSWER_CHARS}\n")
         if os.getpid() == self._pid:
-            self._channel.send("final", id=self.cell, value=text[:MAX_FINAL_CHARS])
+            self._channel.send("final", id=self.cell, value=text[:MAX_ANSWER_CHARS])
 
 
 def safe_json_dumps(value: Any) -> str:

@@ -10,8 +10,11 @@ from typing import Any
 
 from worker.interrupt import StepTimeout
 from worker.preview import fingerprint, preview
+from worker.protocol import MAX_ANSWER_CHARS
 
 MAX_LOCALS = 200
+MAX_NAMES = 10_000
+MAX_NAME_CHARS = 200
 
 _BUILTINS = dict(builtins.__dict__)
 
@@ -50,8 +53,8 @@ class Namespace:
         return replaced
 
     def public_names(self) -> list[str]:
-        """Names that are there now and don't start with an underscore, sorted."""
-        return sorted(name for name in list(self.values) if isinstance(name, str) and not name.startswith("_"))
+        """Names that are there now and don't start with an underscore, sorted; at most MAX_NAMES."""
+        return sorted(name for name in list(self.values) if _is_public(name))[:MAX_NAMES]
 
     def answer(self) -> dict[str, Any] | None:
         """The answer protocol: `ready` is true only for the boolean True."""
@@ -59,7 +62,7 @@ class Namespace:
         if not isinstance(value, dict):
             return None
         content = value.get("content", "")
-        return {"ready": value.get("ready") is True, "content": as_text(content)}
+        return {"ready": value.get("ready") is True, "content": as_text(content)[:MAX_ANSWER_CHARS]}
 
     def before(self, tree: ast.AST | None) -> Before:
         mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set()
@@ -74,7 +77,7 @@ class Namespace:
 
     def _changed(self, before: Before) -> Iterator[tuple[str, Any]]:
         for name, value in list(self.values.items()):
-            if not isinstance(name, str) or name.startswith("_") or self._reserved.get(name, self) is value:
+            if not _is_public(name) or self._reserved.get(name, self) is value:
                 continue
             if before.identities.get(name) != id(value):
                 yield name, value
@@ -101,6 +104,11 @@ def as_text(value: Any) -> str:
         raise
     except BaseException as error:
         return f"<{type(value).__name__} without text: {type(error).__name__}>"
+
+
+def _is_public(name: object) -> bool:
+    # globals() takes keys that no source could name.
+    return isinstance(name, str) and not name.startswith("_") and len(name) <= MAX_NAME_CHARS
 
 
 def _fresh_answer() -> dict[str, Any]:

@@ -11,6 +11,11 @@ from typing import Any
 
 PROTOCOL_VERSION = 1
 
+#: Longest line the service accepts from a worker.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+#: Longest text of a final answer, in characters; escaped it still fits a frame.
+MAX_ANSWER_CHARS = 8 * 1024 * 1024
+
 
 class FrameError(ValueError):
     """A line that is not a frame of this protocol; names the field and what was expected."""
@@ -110,8 +115,12 @@ def encode_frame(kind: str, **fields: Any) -> bytes:
 
     Raises:
         ValueError: A field holds NaN or an infinity.
+        FrameError: The frame is longer than the service accepts.
     """
-    return json.dumps({"type": kind, **fields}, allow_nan=False).encode("ascii") + b"\n"
+    line = json.dumps({"type": kind, **fields}, allow_nan=False).encode("ascii")
+    if len(line) > MAX_FRAME_BYTES:
+        raise FrameError(f"{kind}: {len(line)} bytes is more than the {MAX_FRAME_BYTES} one frame may have")
+    return line + b"\n"
 
 
 def _integer(raw: Mapping[str, Any], field: str) -> int:

@@ -33,7 +33,7 @@ export async function tryBound(
   args: string[],
   { onLine, limitMs }: BoundOptions = {},
 ): Promise<BoundResult> {
-  const child = execa(python, ['-I', pythonTool('run_bound.py'), String(process.pid), module, ...args], {
+  const child = execa(python, ['-I', '-u', pythonTool('run_bound.py'), String(process.pid), module, ...args], {
     reject: false,
     buffer: false,
     all: true,

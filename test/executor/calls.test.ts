@@ -37,6 +37,16 @@ describe('calls from agent code to the service', { concurrency: 1 }, () => {
     assert.equal(stdout.text, 'CallFailed no model is configured\nfine\n')
   })
 
+  test('arguments too long for a frame are an exception in Python', async () => {
+    answer = async () => 'fine'
+    const { stdout } = await run(
+      worker,
+      'try: llm_query("x" * 70 * 2**20)\nexcept RuntimeError as e: print(str(e)[:30])\nprint(llm_query("y"))',
+      20_000,
+    )
+    assert.equal(stdout.text, 'the arguments are too long: ca\nfine\n')
+  })
+
   test('threads call side by side and each gets its own answer', async () => {
     let together = 0
     let most = 0

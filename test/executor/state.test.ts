@@ -43,6 +43,24 @@ describe('the namespace of a worker', { concurrency: 1 }, () => {
     assert.equal(locals.bad, '<unrepresentable>')
   })
 
+  test('names that no source could write are left out, and a flood of names is cut', async () => {
+    const { reason, variables, locals } = await run(
+      worker,
+      'globals()[5] = 1\nglobals()["n" * 10**6] = 2\nglobals().update({f"v{i}": i for i in range(30_000)})',
+    )
+    assert.equal(reason, 'ok')
+    assert.equal(variables.length, 10_000)
+    assert.ok(Object.keys(locals).length <= 200)
+    await run(worker, 'for i in range(30_000): del globals()[f"v{i}"]')
+  })
+
+  test('an answer of any size is no protocol violation', async () => {
+    const outcome = await run(worker, 'answer["content"] = "\\ud800" * 10**7\nlen(FINAL("é" * 10**7))')
+    assert.equal(outcome.reason, 'ok', outcome.exception ?? '')
+    assert.equal(outcome.final?.length, 8 * 2 ** 20)
+    await run(worker, 'answer["content"] = ""')
+  })
+
   test('reserved names come back with a note', async () => {
     const outcome = await run(worker, 'context = "gone"\nFINAL = 3\nanswer = 42')
     assert.match(outcome.stderr.text, /put back after this step: .*context.*FINAL.*answer/)

@@ -58,6 +58,7 @@ class Drop(unittest.TestCase):
         def body() -> Any:
             pid = os.fork()
             if pid == 0:
+                os.dup2(os.open(os.devnull, os.O_RDWR), 2)
                 os.execv("/usr/bin/su", ["su", "-c", "id -u > uid"])
             os.waitpid(pid, 0)
             return Path("uid").exists()

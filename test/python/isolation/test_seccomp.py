@@ -101,8 +101,9 @@ class InstalledFilter(unittest.TestCase):
     def test_socket_pairs_work_without_a_private_root(self) -> None:
         def talk() -> str:
             ours, theirs = socket.socketpair()
-            ours.sendall(b"x")
-            return theirs.recv(1).decode()
+            with ours, theirs:
+                ours.sendall(b"x")
+                return theirs.recv(1).decode()
 
         self.assertEqual(under(SHARED, talk), "x")
 
