@@ -8,24 +8,17 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../src/config.ts'
-import { startServer } from '../src/server.ts'
 import { workerPython } from '../src/setup/interpreter.ts'
 import { repositoryRoot } from '../src/setup/paths.ts'
 import { measureHttpStep, measureIdle, measureReset, measureSocketStep } from './episodes.ts'
+import { startService } from './service.ts'
 import { freshTorchBytes, measureFreshTorch } from './yardsticks.ts'
 
 const MIB = 2 ** 20
 const IDLE_EPISODES = 200
 
-const config = {
-  ...readConfig(),
-  HOST: '127.0.0.1',
-  PORT: 0,
-  MAX_CONCURRENT_ENVS: 4096,
-  REPL_MAX_ITERATIONS: 1_000_000,
-}
-const python = workerPython(config)
-const server = await startServer(config)
+const python = workerPython(readConfig())
+const server = await startService({})
 const { url } = server
 const details = (await (await fetch(`${url}/health/details`)).json()) as { executor: unknown }
 
@@ -34,7 +27,7 @@ const freshMib = (await freshTorchBytes(python)) / MIB
 const reset = await measureReset(url, 200)
 const http = await measureHttpStep(url, 2000)
 const socket = await measureSocketStep(url, 2000)
-const idle = await measureIdle(url, process.pid, IDLE_EPISODES)
+const idle = await measureIdle(url, server.pid, IDLE_EPISODES)
 const freshAgain = await measureFreshTorch(python, 5)
 await server.close()
 

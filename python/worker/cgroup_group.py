@@ -18,14 +18,12 @@ class CgroupGroup:
             "cpu": paths.get("cpu_nanoseconds") or paths.get("cpu_stat"),
             "memory_peak": paths.get("memory_peak"),
             "oom": paths.get("memory_events"),
-            "pids_events": paths.get("pids_events"),
         }
 
     def final_usage(self) -> dict[str, int | None]:
         cpu_ns, peak_memory_bytes = self._group.usage()
         return {
             "oom_kills": self._group.oom_kills(),
-            "pids_hits": self._group.pids_limit_hits(),
             "cpu_ns": cpu_ns,
             "peak_memory_bytes": peak_memory_bytes,
         }

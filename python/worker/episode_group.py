@@ -10,10 +10,10 @@ class EpisodeGroup(Protocol):
         """Put the calling process in; its children follow."""
 
     def accounting(self) -> dict[str, str | None]:
-        """Files the service may read: cpu, memory_peak, oom, pids_events."""
+        """Files the service may read: cpu, memory_peak, oom."""
 
     def final_usage(self) -> dict[str, int | None]:
-        """oom_kills, pids_hits, cpu_ns and peak_memory_bytes of the whole episode."""
+        """oom_kills, cpu_ns and peak_memory_bytes of the whole episode."""
 
     def kill(self) -> None:
         """SIGKILL to every process in the group."""
@@ -29,10 +29,10 @@ class NoGroup:
         return
 
     def accounting(self) -> dict[str, str | None]:
-        return {"cpu": None, "memory_peak": None, "oom": None, "pids_events": None}
+        return {"cpu": None, "memory_peak": None, "oom": None}
 
     def final_usage(self) -> dict[str, int | None]:
-        return {"oom_kills": 0, "pids_hits": 0, "cpu_ns": None, "peak_memory_bytes": None}
+        return {"oom_kills": 0, "cpu_ns": None, "peak_memory_bytes": None}
 
     def kill(self) -> None:
         return

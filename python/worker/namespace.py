@@ -16,7 +16,8 @@ MAX_LOCALS = 200
 MAX_NAMES = 10_000
 MAX_NAME_CHARS = 200
 
-_BUILTINS = dict(builtins.__dict__)
+#: `_` is where the interactive prompt keeps its last value.
+_BUILTINS = {name: value for name, value in builtins.__dict__.items() if name != "_"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,15 @@ def restore_builtins(
     current: dict[str, Any] = builtins.__dict__, original: dict[str, Any] = _BUILTINS
 ) -> list[str]:
     """Put built-ins back; uses none itself, since any may be gone."""
-    for name in original:
-        if name != "_" and (name not in current or current[name] is not original[name]):
-            current.update(original)
-            return ["builtins"]
-    return []
+    try:
+        if original.items() <= current.items():
+            return []
+    except StepTimeout:
+        raise
+    except BaseException:  # noqa: S110 - an impostor refused to be compared, so it is one
+        pass
+    current.update(original)
+    return ["builtins"]
 
 
 def as_text(value: Any) -> str:

@@ -9,13 +9,17 @@ from typing import Any
 
 from worker.calls import Helpers
 from worker.capture import StandardStreams
-from worker.cell import CellRunner
+from worker.cell import CellResult, CellRunner
 from worker.chance import seed_everything
 from worker.channel import Channel, ChannelClosed
 from worker.confinement import Confinement
 from worker.job import Job
 from worker.namespace import Namespace, as_text
 from worker.protocol import PROTOCOL_VERSION, LookupFrame, OpenFrame, RunFrame
+
+
+# Not dataclasses.asdict, which copies every list and dict in depth.
+_RESULT_FIELDS = tuple(field.name for field in dataclasses.fields(CellResult))
 
 
 class Worker:
@@ -71,7 +75,7 @@ class Worker:
         assert self._runner is not None, "a run frame before an open frame"
         self._helpers.cell = frame.id
         result = self._runner.run(frame)
-        self._channel.send("result", **dataclasses.asdict(result))
+        self._channel.send("result", **{name: getattr(result, name) for name in _RESULT_FIELDS})
 
     def _lookup(self, frame: LookupFrame) -> None:
         value = self._runner.lookup(frame.names) if self._runner is not None else None

@@ -29,10 +29,11 @@ export async function runCell(
   onCall: (call: WorkerCall) => Promise<unknown>,
 ): Promise<CellOutcome> {
   const startedAt = performance.now()
-  const before = worker.counters()
+  const cpuBeforeMs = worker.cpuMs()
+  const oomKillsBefore = worker.oomKills
   worker.stdout.begin(request.onStdout)
   worker.stderr.begin(undefined)
-  const { id, reply } = worker.run(request.code, request.limit_ms, before.oom_kills)
+  const { id, reply } = worker.run(request.code, request.limit_ms)
   worker.calls.begin(id, onCall)
   const overrun: Ending = { reason: 'timeout', sentence: timeoutSentence(request.limit_ms) }
   let interrupted = false
@@ -45,7 +46,7 @@ export async function runCell(
   }
   const clock = new StepClock(request.limit_ms, interrupt)
   const ceiling = setTimeout(interrupt, Math.max(policy.ceiling_ms - policy.grace_ms, 0))
-  const watch = watchCell(worker, policy.limits, request.limit_ms * policy.threads, interrupt)
+  const watch = watchCell(worker, policy.limits, cpuBeforeMs, request.limit_ms * policy.threads, interrupt)
   worker.calls.onWaiting = waiting => (waiting ? clock.pause() : clock.resume())
   const end = await reply
   clearTimeout(ceiling)
@@ -58,7 +59,7 @@ export async function runCell(
   const after = worker.counters()
   const usage: Usage = {
     wall_ms,
-    cpu_ms: after.cpu_ms === null || before.cpu_ms === null ? null : after.cpu_ms - before.cpu_ms,
+    cpu_ms: after.cpu_ms === null || cpuBeforeMs === null ? null : after.cpu_ms - cpuBeforeMs,
     peak_memory_bytes: after.peak_memory_bytes,
     subcall_wait_ms,
     queued_ms: 0,
@@ -73,7 +74,7 @@ export async function runCell(
   const { locals, variables, answer } = end
   const ignored = interrupted && end.exception === null ? ignoredSentence(request.limit_ms) : null
   const exception = end.exception ?? ignored
-  const reason = reasonOf(end, interrupted, after.oom_kills > before.oom_kills)
+  const reason = reasonOf(end, interrupted, after.oom_kills > oomKillsBefore)
   const output = takeOutput(worker, ignored === null ? '' : `${ignored}\n`)
   return { reason, state_kept: true, ...output, exception, locals, variables, answer, final, usage }
 }

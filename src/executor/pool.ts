@@ -117,7 +117,7 @@ export class Pool {
     try {
       const worker = await WorkerProcess.ready(
         await this.#zygote.fork(),
-        this.#options.keepChars,
+        { keepChars: this.#options.keepChars, memoryBytes: this.#options.zygote.limits.memory_bytes },
         this.#zygote.ready.required,
       )
       this.#failures = 0

@@ -20,19 +20,20 @@ export type WatchLimits = {
 /**
  * Look at a cell every TICK_MS until `stop`.
  *
+ * @param cpuBeforeMs CPU time of the tree when the cell began, in milliseconds; null where nothing counts it.
  * @param cpuLimitMs CPU time the cell may use, in milliseconds.
  * @param onCpu Called once when it has used more.
  */
 export function watchCell(
   worker: WorkerProcess,
   limits: WatchLimits,
+  cpuBeforeMs: number | null,
   cpuLimitMs: number,
   onCpu: () => void,
 ): { stop(): void } {
-  const cpuBefore = worker.counters().cpu_ms
   const look = () => {
-    const cpu = worker.counters().cpu_ms
-    if (cpu !== null && cpuBefore !== null && cpu - cpuBefore > cpuLimitMs) onCpu()
+    const cpu = worker.cpuMs()
+    if (cpu !== null && cpuBeforeMs !== null && cpu - cpuBeforeMs > cpuLimitMs) onCpu()
     const breach = findBreach(worker, limits)
     if (breach !== null) worker.end(breach)
   }

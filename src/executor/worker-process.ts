@@ -9,7 +9,7 @@ import { ServiceError } from '../errors.ts'
 import type { Fork } from '../launcher/fork-desk.ts'
 import { onLines } from '../launcher/lines.ts'
 import type { ExitReport } from '../launcher/zygote-frames.ts'
-import { type Counters, countersOf, readCounters } from './accounting.ts'
+import { type Counters, countersOf, TreeCounters } from './accounting.ts'
 import { CallDesk } from './call-desk.ts'
 import { CapturedOutput } from './captured-output.ts'
 import type { OpenRequest } from './executor.ts'
@@ -25,6 +25,13 @@ const LOOKUP_TIMEOUT_MS = 2_000
 /** How long the kernel may take to end a killed tree before the service answers without knowing. */
 const KILL_TIMEOUT_MS = 5_000
 
+export type WorkerOptions = {
+  /** Characters of each stream kept per cell. */
+  keepChars: number
+  /** Memory limit of the tree. */
+  memoryBytes: number
+}
+
 export class WorkerProcess {
   readonly stdout: CapturedOutput
   readonly stderr: CapturedOutput
@@ -35,15 +42,18 @@ export class WorkerProcess {
   final: string | null = null
   /** Resident memory of this worker when it was ready, in bytes: what it shares with its zygote. */
   sharedBytes = 0
+  /** Processes of this tree that the kernel killed for memory, as of the last look at the counters. */
+  oomKills = 0
   readonly #fork: Fork
+  readonly #counters: TreeCounters
   readonly #owed = new OwedFrame()
   #lastId = 0
   #cause: Ending | undefined
-  #oomKillsBefore = 0
   #lastCounters: Counters | undefined
 
-  private constructor(fork: Fork, keepChars: number) {
+  private constructor(fork: Fork, { keepChars, memoryBytes }: WorkerOptions) {
     this.#fork = fork
+    this.#counters = new TreeCounters(fork.accounting, memoryBytes)
     this.stdout = new CapturedOutput(fork.stdoutFd, keepChars)
     this.stderr = new CapturedOutput(fork.stderrFd, keepChars)
     this.calls = new CallDesk(frame => this.#send(frame))
@@ -63,8 +73,8 @@ export class WorkerProcess {
    * @param required Attested facts that must be true.
    * @throws {ServiceError} `worker_start_failed`, also when a layer does not hold: such a worker is not used.
    */
-  static async ready(fork: Fork, keepChars: number, required: readonly string[]): Promise<WorkerProcess> {
-    const worker = new WorkerProcess(fork, keepChars)
+  static async ready(fork: Fork, options: WorkerOptions, required: readonly string[]): Promise<WorkerProcess> {
+    const worker = new WorkerProcess(fork, options)
     try {
       const { attestation } = await worker.#expect('ready', 0, READY_TIMEOUT_MS)
       const missing = required.filter(fact => attestation[fact] !== true)
@@ -101,7 +111,14 @@ export class WorkerProcess {
 
   /** What the kernel counted so far; after the end, what it had counted last. */
   counters(): Counters {
-    return this.#lastCounters ?? readCounters(this.#fork.accounting)
+    const counters = this.#lastCounters ?? this.#counters.read()
+    this.oomKills = Math.max(this.oomKills, counters.oom_kills)
+    return counters
+  }
+
+  /** CPU time of the tree so far, in milliseconds; null where the host has no counter. */
+  cpuMs(): number | null {
+    return this.#lastCounters === undefined ? this.#counters.cpuMs() : this.#lastCounters.cpu_ms
   }
 
   /** @throws {ServiceError} `worker_start_failed` when the worker does not take the episode. */
@@ -117,10 +134,9 @@ export class WorkerProcess {
    *
    * @returns Its id, and its result, or why the process was lost.
    */
-  run(code: string, limitMs: number, oomKillsBefore: number): { id: number; reply: Promise<ResultFrame | Ending> } {
+  run(code: string, limitMs: number): { id: number; reply: Promise<ResultFrame | Ending> } {
     const id = ++this.#lastId
     this.final = null
-    this.#oomKillsBefore = oomKillsBefore
     this.#send({ type: 'run', id, code, limit_s: limitMs / 1000 })
     return { id, reply: this.#owed.wait('result', id) }
   }
@@ -153,6 +169,7 @@ export class WorkerProcess {
     void this.ended.then(async () => {
       this.stdout.close()
       this.stderr.close()
+      this.#counters.close()
       await this.#fork.removeWork()
     })
   }
@@ -174,7 +191,7 @@ export class WorkerProcess {
 
   #bury(report: ExitReport | null): Ending {
     this.#lastCounters = countersOf(report)
-    this.#cause ??= explainExit(report, this.#oomKillsBefore)
+    this.#cause ??= explainExit(report, this.oomKills)
     this.#owed.lose(this.#cause)
     this.#fork.socket.destroy()
     return this.#cause

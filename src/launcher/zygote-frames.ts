@@ -12,7 +12,6 @@ export const Accounting = z.strictObject({
   cpu: path.describe('CPU time of the tree: nanoseconds (v1) or a cpu.stat file (v2).'),
   memory_peak: path.describe('Highest memory of the tree in bytes.'),
   oom: path.describe('File with a line `oom_kill <count>`.'),
-  pids_events: path.describe('File with a line `max <count>`.'),
 })
 export type Accounting = z.infer<typeof Accounting>
 
@@ -22,7 +21,6 @@ export const ExitReport = z.strictObject({
   code: z.int().nullable().describe('Exit code of the worker, null when a signal ended it or nobody saw it end.'),
   signal: z.int().nullable(),
   oom_kills: z.int(),
-  pids_hits: z.int(),
   cpu_ns: z.int().nullable(),
   peak_memory_bytes: z.int().nullable(),
 })

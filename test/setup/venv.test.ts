@@ -12,7 +12,7 @@ const SILENT = { stage: () => undefined, detail: () => undefined, close: () => u
 
 async function requestIn(t: TestContext, changes: Partial<VenvRequest> = {}): Promise<VenvRequest> {
   const { path, cleanup } = await dir({ unsafeCleanup: true })
-  t.after(cleanup)
+  t.after(() => cleanup())
   const python = () => findPython()
   const install = async () => undefined
   return {
@@ -45,17 +45,15 @@ test('ensureVenv() builds once for two that ask at once, and then does nothing u
   await assert.rejects(ensureVenv({ ...request, ...refuse, variant: 'cuda' }), /a build begins/)
 })
 
-test('ensureVenv() builds again after an install that failed, from an empty folder', async t => {
-  const request = await requestIn(t)
-  const fail = async () => {
-    await writeFile(join(request.folder, 'left-over'), '')
-    throw new Error('no network')
-  }
-  await assert.rejects(ensureVenv({ ...request, install: fail }), /no network/)
-  assert.equal(await isBuilt(request.folder), false)
-  await ensureVenv(request)
+test('ensureVenv() starts from an empty folder after an interrupted build, and is not done when installing fails', async t => {
+  const request = await requestIn(t, { install: () => Promise.reject(new Error('no network')) })
+  await mkdir(request.folder)
+  await writeFile(join(request.folder, 'forkyard.json'), '{"state":"building"}')
+  await writeFile(join(request.folder, 'left-over'), '')
+  await assert.rejects(ensureVenv(request), /no network/)
   assert.equal(existsSync(join(request.folder, 'left-over')), false)
-  assert.equal(await isBuilt(request.folder), true)
+  assert.equal(await isBuilt(request.folder), false)
+  await assert.rejects(ensureVenv({ ...request, ...refuse }), /a build begins/)
 })
 
 test('ensureVenv() leaves a folder alone that it did not make', async t => {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import seccomp
 from . import syscalls as sc
-from .identity import Identity, drop, enter_zygote_userns, plan_identity
+from .identity import Identity, drop, enter_zygote_userns, needs_zygote_userns, plan_identity
 from .landlock import restrict
 from .namespaces import PidNamespaceForker
 from .policy import Policy
@@ -68,7 +68,7 @@ def try_seccomp(policy: Policy) -> None:
 
 def try_user_namespace() -> None:
     """Make a user namespace as an unprivileged uid and use a capability in it."""
-    if os.geteuid() == 0:
+    if not needs_zygote_userns():
         os.setgroups([])
         os.setresgid(*[_UNPRIVILEGED_UID] * 3)
         os.setresuid(*[_UNPRIVILEGED_UID] * 3)
@@ -106,7 +106,7 @@ def _become(identity: Identity, work: str) -> None:
 
 
 def _become_root_like() -> None:
-    if os.geteuid() != 0:
+    if needs_zygote_userns():
         enter_zygote_userns()
 
 

@@ -17,9 +17,11 @@ from .kernel_files import read_file, write_file
 from .policy import IdentityPolicy, UidRange
 from .python_paths import prefixes_reachable
 
+_CAP_KILL = 5
 _CAP_SETGID = 6
 _CAP_SETUID = 7
 _CAP_CHOWN = 0
+_CAP_SYS_ADMIN = 21
 #: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each locked, and KEEP_CAPS locked off.
 _SECUREBITS = 0xEF
 
@@ -33,6 +35,8 @@ class Identity:
         inner_uid, inner_gid: As the worker sees itself.
         user_namespace: Enter a user namespace of the episode's own.
         own_uid: `uid` belongs to this episode alone on the whole host.
+        nproc_binds: RLIMIT_NPROC will count the tasks of this episode and no
+            others. It never counts those of the host's uid 0.
     """
 
     uid: int
@@ -41,6 +45,7 @@ class Identity:
     inner_gid: int
     user_namespace: bool
     own_uid: bool
+    nproc_binds: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,10 @@ class IdentityReport:
     """What `drop` reached.
 
     Attributes:
-        own_uid, user_namespace: As in `Identity`.
+        own_uid, user_namespace, nproc_binds: As in `Identity`.
         supplementary_groups_dropped: False where the host gave no right to drop them.
         bounding_set_empty: False where the caller held no CAP_SETPCAP; with
             no_new_privs nothing can be gained from a bounding set.
-        nproc_binds: RLIMIT_NPROC counts the tasks of this episode and no others.
     """
 
     own_uid: bool
@@ -62,10 +66,15 @@ class IdentityReport:
     nproc_binds: bool
 
 
-def enter_zygote_userns() -> None:
-    """Make a plain user's process root of a user namespace, so that it may make the other ones.
+def needs_zygote_userns() -> bool:
+    """Whether this process may not make namespaces yet: a plain user, or root without CAP_SYS_ADMIN."""
+    return not _may(_CAP_SYS_ADMIN)
 
-    Call it once, before any thread exists, when not root.
+
+def enter_zygote_userns() -> None:
+    """Make this process root of a user namespace, so that it may make the other ones.
+
+    Call it once, before any thread exists, where `needs_zygote_userns`.
 
     Raises:
         OSError: User namespaces are switched off, or the process has threads.
@@ -97,9 +106,10 @@ def plan_identity(
     uids = _own_range(policy.host_uid_ranges) if os.geteuid() == 0 else None
     if uids is not None and (private_root or prefixes_reachable(python_paths)):
         uid = uids.first + slot % uids.count
-        return Identity(uid, uid, *(inner if nested else (uid, uid)), nested, own_uid=True)
+        return Identity(uid, uid, *(inner if nested else (uid, uid)), nested, own_uid=True, nproc_binds=True)
     uid, gid = os.geteuid(), os.getegid()
-    return Identity(uid, gid, *(inner if nested else (uid, gid)), nested, own_uid=False)
+    binds = nested and _outer_uid(uid) != 0
+    return Identity(uid, gid, *(inner if nested else (uid, gid)), nested, own_uid=False, nproc_binds=binds)
 
 
 def drop(identity: Identity) -> IdentityReport:
@@ -131,8 +141,24 @@ def drop(identity: Identity) -> IdentityReport:
         user_namespace=identity.user_namespace,
         supplementary_groups_dropped=groups_dropped,
         bounding_set_empty=bounding_set_empty,
-        nproc_binds=identity.own_uid or identity.user_namespace,
+        nproc_binds=identity.nproc_binds,
     )
+
+
+def confine_init() -> None:
+    """Leave an episode's init no privilege but that of signalling its worker.
+
+    Call it once the private root stands and the worker is forked: the init
+    lives as long as the episode and needs nothing else.
+
+    Raises:
+        OSError: The kernel refused a step.
+    """
+    sc.prctl(sc.PR_CAP_AMBIENT, sc.PR_CAP_AMBIENT_CLEAR_ALL)
+    kept = 1 << _CAP_KILL if _may(_CAP_KILL) else 0
+    _empty_bounding_set()
+    sc.capset(kept, kept, 0)
+    sc.set_no_new_privs()
 
 
 def _drop_groups() -> bool:
@@ -173,6 +199,15 @@ def _own_range(ranges: Iterable[UidRange]) -> UidRange | None:
         if all(any(_covers(known, candidate) for known in kind) for kind in mapped):
             return candidate
     return None
+
+
+def _outer_uid(uid: int) -> int:
+    """What the parent user namespace calls `uid`; in the first one, what it is called here."""
+    for line in read_file("/proc/self/uid_map").splitlines():
+        inside, outside, count = (int(word) for word in line.split())
+        if inside <= uid < inside + count:
+            return outside + uid - inside
+    return uid
 
 
 def _mapped_ranges(text: str) -> list[UidRange]:

@@ -104,13 +104,14 @@ def shared_root_rules(
     python_paths: Iterable[str],
     writable: Iterable[str],
     gpu_devices: Iterable[str] = (),
+    gpu_sys_paths: Iterable[str] = (),
 ) -> list[PathRule]:
     """Rules where the worker sees the host's file system: listed paths and its own folders.
 
     /proc/self is resolved now: a child of the worker gets no /proc of its own.
     """
     return [
-        *(PathRule(path, READ) for path in [*policy.read, *python_paths]),
+        *(PathRule(path, READ) for path in [*policy.read, *python_paths, *gpu_sys_paths]),
         *_device_rules(policy, gpu_devices),
         PathRule(policy.shm_path, SHARED_SHM),
         *(PathRule(path, OWN) for path in writable),

@@ -54,8 +54,8 @@ def make_template(plan: RootPlan, forker: PidNamespaceForker) -> int:
             os._exit(0)
     theirs.close()
     size = socket.CMSG_SPACE(array.array("i", [0]).itemsize)
-    message, ancillary, _flags, _address = ours.recvmsg(_MESSAGE_BYTES, size, socket.MSG_CMSG_CLOEXEC)
-    ours.close()
+    with ours:
+        message, ancillary, _flags, _address = ours.recvmsg(_MESSAGE_BYTES, size, socket.MSG_CMSG_CLOEXEC)
     os.waitpid(pid, 0)
     for _level, _kind, payload in ancillary:
         return array.array("i", payload)[0]

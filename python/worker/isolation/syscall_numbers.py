@@ -50,6 +50,7 @@ SYSCALLS: dict[str, tuple[int | None, int | None]] = {
     "get_kernel_syms": (177, None),
     "getpid": (39, 172),
     "init_module": (175, 105),
+    "inotify_add_watch": (254, 27),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),

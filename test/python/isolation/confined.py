@@ -13,7 +13,7 @@ from typing import Any
 from worker.isolation import landlock, rlimits, seccomp
 from worker.isolation import syscalls as sc
 from worker.isolation.cgroup import EpisodeCgroup
-from worker.isolation.identity import drop, enter_zygote_userns, plan_identity
+from worker.isolation.identity import Identity, drop, enter_zygote_userns, needs_zygote_userns, plan_identity
 from worker.isolation.namespaces import PidNamespaceForker
 from worker.isolation.policy import Quotas, load_policy
 from worker.isolation.private_root import enter
@@ -30,6 +30,8 @@ PATHS = interpreter_paths()
 REACHABLE = tuple(path for path in PATHS if prefixes_reachable([path]))
 
 Body = Callable[[], Any]
+
+_expected_fds: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,15 @@ def signal_of(lost: Lost) -> signal.Signals | None:
 
 def _zygote(body: Body, setup: Setup) -> Any:
     paths = (*PATHS, *setup.extra_paths)
-    if setup.plain_user:
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
-            os.setresuid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
-            sc.set_dumpable(True)
-            paths = (*REACHABLE, *setup.extra_paths)
+    if setup.plain_user and os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
+        os.setresuid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
+        sc.set_dumpable(True)
+        paths = (*REACHABLE, *setup.extra_paths)
     if setup.level == "landlock":
         return _landlock_episode(body, setup, paths)
-    if os.geteuid() != 0:
+    if needs_zygote_userns():
         enter_zygote_userns()
     plan = plan_root(POLICY.private_root, POLICY.identity, setup.quotas, paths)
     forker = PidNamespaceForker()
@@ -158,8 +159,10 @@ def _landlock_episode(body: Body, setup: Setup, paths: tuple[str, ...]) -> Any:
         shutil.rmtree(work)
 
 
-def _confine_and_run(body: Body, setup: Setup, identity: Any, rules: list[landlock.PathRule]) -> Any:
+def _confine_and_run(body: Body, setup: Setup, identity: Identity, rules: list[landlock.PathRule]) -> Any:
+    global _expected_fds
     private = setup.level == "namespaces"
+    _expected_fds = frozenset(int(name) for name in os.listdir("/proc/self/fd"))
     report = drop(identity)
     processes = setup.limits.processes if report.nproc_binds else None
     rlimits.apply_rlimits(replace(setup.limits, processes=processes), POLICY.rlimits)
@@ -172,6 +175,6 @@ def _confine_and_run(body: Body, setup: Setup, identity: Any, rules: list[landlo
 
 
 def probe_here(level: Level, canary: str, foreign_pid: int) -> dict[str, bool | str]:
-    """Attest from within a body; descriptors are those the test's pipes use."""
+    """Attest from within a body; the descriptors expected are those open before the confinement."""
     writable = (os.getcwd(), "/tmp", "/dev/shm") if level == "namespaces" else (os.getcwd(),)
-    return attest(ProbeSpec(level, canary, foreign_pid, frozenset(range(64)), writable, PATHS))
+    return attest(ProbeSpec(level, canary, foreign_pid, _expected_fds, writable, PATHS))

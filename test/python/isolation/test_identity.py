@@ -1,12 +1,14 @@
 import os
+import signal
 import tempfile
 import threading
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from worker.isolation.identity import plan_identity
+from worker.isolation.identity import confine_init, plan_identity
 from worker.isolation.rlimits import Limits
 
 from .confined import POLICY, Setup, in_child, run
@@ -40,8 +42,12 @@ def fork_until_refused(most: int, then: Callable[[], object] = lambda: None) -> 
 class Drop(unittest.TestCase):
     def test_no_variant_keeps_a_capability_or_a_group(self) -> None:
         def body() -> Any:
-            rows = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
-            return [rows[name].strip() for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "NoNewPrivs")] + [os.getgroups()]
+            rows = dict(
+                line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line
+            )
+            return [rows[name].strip() for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "NoNewPrivs")] + [
+                os.getgroups()
+            ]
 
         for level, plain in VARIANTS:
             with self.subTest(level=level, plain_user=plain):
@@ -101,31 +107,57 @@ class Drop(unittest.TestCase):
 
     @unittest.skipIf(missing("namespaces"), missing("namespaces") or "")
     def test_a_bomb_in_one_episode_leaves_another_its_processes(self) -> None:
-        limits = Limits(1024, 1 << 20, processes=PROCESSES)
         for plain in (False, True) if IS_ROOT else (False,):
             with self.subTest(plain_user=plain):
-                full, full_writer = os.pipe()
-                release, release_writer = os.pipe()
+                self.assertEqual(forks_beside_a_bomb(plain, PROCESSES // 2), PROCESSES // 2)
 
-                def hold() -> None:
-                    os.write(full_writer, b"x")
-                    os.read(release, 1)
 
-                bomber = os.fork()
-                if bomber == 0:
-                    try:
-                        run(lambda: fork_until_refused(200, hold), Setup(plain_user=plain, limits=limits, slot=1))
-                    finally:
-                        os._exit(0)
-                os.close(full_writer)
-                self.assertEqual(os.read(full, 1), b"x")
-                half = PROCESSES // 2
-                count, _ = run(lambda: fork_until_refused(half), Setup(plain_user=plain, limits=limits, slot=2))
-                os.write(release_writer, b"x")
-                os.waitpid(bomber, 0)
-                for fd in (full, release, release_writer):
-                    os.close(fd)
-                self.assertEqual(count, half)
+class ConfineInit(unittest.TestCase):
+    @unittest.skipUnless(IS_ROOT, "needs root, to signal another uid")
+    def test_only_signalling_is_left(self) -> None:
+        def body() -> Any:
+            child = os.fork()
+            if child == 0:
+                os.setresuid(65534, 65534, 65534)
+                while True:
+                    signal.pause()
+            confine_init()
+            try:
+                os.setresuid(1, 1, 1)
+                kept_uid = False
+            except PermissionError:
+                kept_uid = True
+            os.kill(child, signal.SIGKILL)
+            return [kept_uid, os.WTERMSIG(os.waitpid(child, 0)[1])]
+
+        self.assertEqual(in_child(body), [True, signal.SIGKILL])
+
+
+def forks_beside_a_bomb(plain_user: bool, wanted: int) -> int:
+    """How many of `wanted` processes an episode gets while another is at its limit."""
+    full, full_writer = os.pipe()
+    release, release_writer = os.pipe()
+
+    def hold() -> None:
+        os.write(full_writer, b"x")
+        os.read(release, 1)
+
+    bomb = Setup(plain_user=plain_user, limits=Limits(1024, 1 << 20, processes=PROCESSES), slot=1)
+    bomber = os.fork()
+    if bomber == 0:
+        try:
+            run(lambda: fork_until_refused(200, hold), bomb)
+        finally:
+            os._exit(0)
+    os.close(full_writer)
+    count = 0
+    if os.read(full, 1) == b"x":
+        count, _ = run(lambda: fork_until_refused(wanted), replace(bomb, slot=2))
+    os.write(release_writer, b"x")
+    os.waitpid(bomber, 0)
+    for fd in (full, release, release_writer):
+        os.close(fd)
+    return count
 
 
 class PlanIdentity(unittest.TestCase):

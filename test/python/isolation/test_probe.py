@@ -50,6 +50,14 @@ class Attest(unittest.TestCase):
                 if level == "landlock":
                     self.assertLessEqual({"canary_unreadable", "write_outside_denied"}, failed)
 
+    def test_a_leaked_descriptor_is_noticed(self) -> None:
+        def body() -> Any:
+            os.dup2(1, 200)
+            return probe_here(level, str(self.canary), SERVICE)["descriptors_expected"]
+
+        for level, plain in VARIANTS:
+            self.assertIs(run(body, Setup(level=level, plain_user=plain)), False)
+
     def test_the_probe_leaves_nothing_behind(self) -> None:
         def body() -> list[str]:
             probe_here(level, str(self.canary), SERVICE)

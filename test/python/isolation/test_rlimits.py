@@ -62,7 +62,8 @@ class ApplyRlimits(unittest.TestCase):
     def test_address_space_stays_open(self) -> None:
         def body() -> Any:
             # What torch's allocators do: reserve much, use little.
-            with mmap.mmap(-1, 1 << 36, prot=mmap.PROT_READ):
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE
+            with mmap.mmap(-1, 1 << 33, flags=flags, prot=mmap.PROT_READ):
                 return resource.getrlimit(resource.RLIMIT_AS)[0]
 
         self.assertEqual(self.under(Limits(64, MIB, data_bytes=1 << 30), body), resource.RLIM_INFINITY)

@@ -98,6 +98,10 @@ class InstalledFilter(unittest.TestCase):
         self.assert_errno(SHARED, "EAFNOSUPPORT", partial(sc.raw, "socket", 2, 1, 0))
         self.assert_errno(SHARED, "ESOCKTNOSUPPORT", partial(socket.socketpair, socket.AF_UNIX, socket.SOCK_DGRAM))
 
+    def test_folders_cannot_be_watched_without_a_private_root(self) -> None:
+        self.assert_errno(SHARED, "EPERM", partial(sc.raw, "inotify_add_watch", 0, b"/dev/shm", 0x100))
+        self.assert_errno(PRIVATE, "EINVAL", partial(sc.raw, "inotify_add_watch", 0, b"/dev/shm", 0x100))
+
     def test_socket_pairs_work_without_a_private_root(self) -> None:
         def talk() -> str:
             ours, theirs = socket.socketpair()

@@ -45,10 +45,18 @@ def episode() -> dict[str, Any]:
         squares = pool.map(square, range(4))
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as executor:
         futures = list(executor.map(square, range(4)))
-    queue: Any = torch.multiprocessing.get_context("fork").Queue()
-    child = torch.multiprocessing.get_context("fork").Process(target=lambda: queue.put(torch.arange(5)))
+    context = torch.multiprocessing.get_context("fork")
+    queue: Any = context.Queue()
+    received = context.Event()
+
+    def produce() -> None:
+        queue.put(torch.arange(5))
+        received.wait()  # The memory is the producer's until somebody holds it too.
+
+    child = context.Process(target=produce)
     child.start()
     arrived = queue.get().tolist()
+    received.set()
     child.join()
     torch.save(model.state_dict(), "model.pt")
     loaded = torch.load("model.pt", weights_only=True)
