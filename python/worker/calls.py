@@ -39,7 +39,9 @@ class Helpers:
             "safe_json_dumps": safe_json_dumps,
         }
         for name in call_helpers:
-            made[name] = self._batch_helper(name) if name.endswith(("_batched", "_batch")) else self._single_helper(name)
+            made[name] = (
+                self._batch_helper(name) if name.endswith(("_batched", "_batch")) else self._single_helper(name)
+            )
         return {name: _named(function, name) for name, function in made.items()}
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -84,7 +86,9 @@ class Helpers:
         value = self.find(clean)
         if value is None:
             known = ", ".join(self.names())
-            self.note(f"note: FINAL_VAR found no variable {clean!r} with a value, so this is no answer; there are: {known}\n")
+            self.note(
+                f"note: FINAL_VAR found no variable {clean!r} with a value, so this is no answer; there are: {known}\n"
+            )
             return f"FINAL_VAR({clean})"
         return self._final(value)
 

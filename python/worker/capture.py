@@ -56,7 +56,7 @@ class StandardStreams:
         for stream in (sys.stdout, sys.stderr, self._stdout, self._stderr):
             try:
                 stream.flush()
-            except Exception:  # noqa: S112 - agent code may have put anything there, or closed it
+            except Exception:
                 continue
         self._libc.fflush(None)
 
@@ -75,9 +75,7 @@ def _reader(descriptor: int) -> io.TextIOWrapper:
 def _writer(descriptor: int) -> io.TextIOWrapper:
     raw = io.FileIO(descriptor, "wb", closefd=False)
     # backslashreplace: a lone surrogate is shown, not raised from print().
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
-    )
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 def _identity(descriptor: int) -> tuple[int, int] | None:

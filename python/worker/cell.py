@@ -151,4 +151,5 @@ def _split_tail(module: ast.Module) -> tuple[ast.Module | None, ast.Interactive 
 def _timeout_text(raised: BaseException, limit_s: float) -> str:
     where = innermost_cell_line(raised)
     place = f" at {where}" if where is not None else ""
-    return f"StepTimeout: the step was interrupted{place}: it ran longer than its limit of {limit_s:g} s. Variables are kept."
+    cause = f"it ran longer than its limit of {limit_s:g} s"
+    return f"StepTimeout: the step was interrupted{place}: {cause}. Variables are kept."

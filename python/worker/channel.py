@@ -41,7 +41,7 @@ class Channel:
         self._replies: dict[int, ReplyFrame] = {}
         self._read_lock = threading.Lock()
         self._write_lock = threading.Lock()
-        self._main = threading.main_thread().ident
+        self._main = threading.get_ident()
         # True while the main thread is in here, where an exception out of a handler would break a frame.
         self._inside = False
         # Bound once: agent code may replace what the modules export.

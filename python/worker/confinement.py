@@ -192,4 +192,3 @@ class Confinement:
             processes=self._limits["processes"] if binds else None,
             data_bytes=self._private_bytes + self._limits["memory_bytes"] + _MAPPED_SLACK_BYTES,
         )
-

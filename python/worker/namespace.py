@@ -80,22 +80,19 @@ class Namespace:
         for name, value in list(self.values.items()):
             if not _is_public(name) or self._reserved.get(name, self) is value:
                 continue
-            if before.identities.get(name) != id(value):
-                yield name, value
-            elif name in before.fingerprints and before.fingerprints[name] != fingerprint(value):
+            rebound = before.identities.get(name) != id(value)
+            if rebound or (name in before.fingerprints and before.fingerprints[name] != fingerprint(value)):
                 yield name, value
 
 
-def restore_builtins(
-    current: dict[str, Any] = builtins.__dict__, original: dict[str, Any] = _BUILTINS
-) -> list[str]:
+def restore_builtins(current: dict[str, Any] = builtins.__dict__, original: dict[str, Any] = _BUILTINS) -> list[str]:
     """Put built-ins back; uses none itself, since any may be gone."""
     try:
         if original.items() <= current.items():
             return []
     except StepTimeout:
         raise
-    except BaseException:  # noqa: S110 - an impostor refused to be compared, so it is one
+    except BaseException:
         pass
     current.update(original)
     return ["builtins"]

@@ -55,11 +55,11 @@ def _bounded_repr(value: Any) -> str:
     if kind in (str, bytes, bytearray) and len(value) > LIMIT_CHARS:
         return repr(value[: LIMIT_CHARS + 1])[: LIMIT_CHARS + 1]
     if kind in (list, tuple, set, frozenset) and len(value) > _ITEMS:
-        opening, closing = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}[kind.__name__]
-        head = ", ".join(preview(item) for item in itertools.islice(value, _ITEMS))
-        return f"{opening}{head}{closing}"
+        opening = {list: "[", tuple: "(", set: "{", frozenset: "frozenset({"}[kind]
+        # The cut at LIMIT_CHARS falls before the closing bracket.
+        return opening + ", ".join(preview(item) for item in itertools.islice(value, _ITEMS))
     if kind is dict and len(value) > _ITEMS:
         pairs = itertools.islice(value.items(), _ITEMS)
-        return "{" + ", ".join(f"{preview(key)}: {preview(item)}" for key, item in pairs) + "}"
+        return "{" + ", ".join(f"{preview(key)}: {preview(item)}" for key, item in pairs)
     text = repr(value)
     return text if type(text) is str else str.__str__(text)

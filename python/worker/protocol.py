@@ -96,8 +96,8 @@ def parse_frame(line: bytes) -> ServiceFrame:
     if kind == "lookup":
         return LookupFrame(_integer(raw, "id"), _texts(raw, "names"))
     if kind == "reply":
-        error = None if raw.get("error") is None else _text(raw, "error")
-        return ReplyFrame(_integer(raw, "call"), raw.get("value"), error)
+        refusal = None if raw.get("error") is None else _text(raw, "error")
+        return ReplyFrame(_integer(raw, "call"), raw.get("value"), refusal)
     if kind == "open":
         seed = None if raw.get("seed") is None else _integer(raw, "seed")
         return OpenFrame(

@@ -17,7 +17,6 @@ from worker.job import Job
 from worker.namespace import Namespace, as_text
 from worker.protocol import PROTOCOL_VERSION, LookupFrame, OpenFrame, RunFrame
 
-
 # Not dataclasses.asdict, which copies every list and dict in depth.
 _RESULT_FIELDS = tuple(field.name for field in dataclasses.fields(CellResult))
 

@@ -26,7 +26,18 @@ from worker.job import Job
 from worker.protocol import PROTOCOL_VERSION
 
 PRELOAD = {
-    "base": ["asyncio", "collections", "csv", "dataclasses", "datetime", "decimal", "fractions", "json", "random", "re"],
+    "base": [
+        "asyncio",
+        "collections",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "fractions",
+        "json",
+        "random",
+        "re",
+    ],
     # torch imports _dynamo at the first step of an optimizer, which takes seconds: better once than in each worker.
     "torch": ["numpy", "torch", "torch.nn.functional", "torch.optim", "torch.utils.data", "torch._dynamo"],
 }
@@ -182,7 +193,10 @@ def main() -> None:
     try:
         torch = _import_packages(configure["preload"])
     except ImportError as error:
-        say("refused", message=f"{sys.executable} can not import what workers need: {error}. Without torch: FORKYARD_TORCH=none")
+        say(
+            "refused",
+            message=f"{sys.executable} can not import what workers need: {error}. Without torch: FORKYARD_TORCH=none",
+        )
         return
     confinement.prepare()
     tasks = len(os.listdir("/proc/self/task"))

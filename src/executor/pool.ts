@@ -22,12 +22,15 @@ const MAX_STARTING = 2
 /** Failed starts in a row after which waiting opens are told why instead of waiting on. */
 const MAX_FAILURES = 3
 const ZYGOTE_RETRY_MS = 250
+/** A fork takes a core for a while: let the open that took a spare have it first. */
+const REFILL_DELAY_MS = 5
 
 export class Pool {
   readonly #options: PoolOptions
   #zygote: Zygote
   #spares: WorkerProcess[] = []
   #waiters: Waiter[] = []
+  #refillTimer: NodeJS.Timeout | undefined
   #starting = 0
   #failures = 0
   #replacing = false
@@ -95,7 +98,7 @@ export class Pool {
 
   #takeSpare(): WorkerProcess | undefined {
     for (let spare = this.#spares.shift(); spare !== undefined; spare = this.#spares.shift()) {
-      this.#refill()
+      this.#refillSoon()
       if (spare.alive) return spare
       retire(spare)
     }
@@ -107,6 +110,13 @@ export class Pool {
       this.#starting += 1
       void this.#startOne()
     }
+  }
+
+  #refillSoon(): void {
+    this.#refillTimer ??= setTimeout(() => {
+      this.#refillTimer = undefined
+      this.#refill()
+    }, REFILL_DELAY_MS).unref()
   }
 
   #wanted(): number {

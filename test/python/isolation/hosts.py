@@ -5,9 +5,24 @@ import os
 from worker.isolation.cgroup_host import CgroupHost
 from worker.isolation.host_report import detect_levels
 
+from .confined import Lost, in_child
+
 REPORT = detect_levels()
 GROUPS = CgroupHost.detect()
-IS_ROOT = os.geteuid() == 0
+
+
+def _can_change_uid() -> bool:
+    if os.geteuid() != 0:
+        return False
+    try:
+        in_child(lambda: (os.setgroups([]), os.setresuid(65534, 65534, 65534))[1])
+    except Lost:
+        return False
+    return True
+
+
+#: Real root, or root of a user namespace with many uids: it can become anybody.
+IS_ROOT = _can_change_uid()
 
 
 def missing(level: str) -> str | None:

@@ -13,6 +13,7 @@ from worker.isolation import syscalls as sc
 from worker.isolation.landlock import DEVICE, OWN, READ, SHARED_SHM, PathRule
 
 from .confined import Lost, in_child
+from .hosts import IS_ROOT
 
 ABI = sc.landlock_abi()
 
@@ -94,7 +95,7 @@ class Restrict(unittest.TestCase):
             os.setresuid(65534, 65534, 65534)
             return errno_of(lambda: landlock.restrict([], ABI))
 
-        if os.geteuid() != 0:
+        if not IS_ROOT:
             self.skipTest("needs root, to give up root")
         self.assertEqual(in_child(unprepared), "EPERM")
 
