@@ -10,6 +10,7 @@ LIMIT_CHARS = 500
 UNREPRESENTABLE = "<unrepresentable>"
 # Enough items to fill LIMIT_CHARS, since each takes at least two characters.
 _ITEMS = LIMIT_CHARS // 2
+_OPENINGS: dict[type, str] = {list: "[", tuple: "(", set: "{", frozenset: "frozenset({"}
 
 
 def preview(value: Any) -> str:
@@ -55,9 +56,8 @@ def _bounded_repr(value: Any) -> str:
     if kind in (str, bytes, bytearray) and len(value) > LIMIT_CHARS:
         return repr(value[: LIMIT_CHARS + 1])[: LIMIT_CHARS + 1]
     if kind in (list, tuple, set, frozenset) and len(value) > _ITEMS:
-        opening = {list: "[", tuple: "(", set: "{", frozenset: "frozenset({"}[kind]
         # The cut at LIMIT_CHARS falls before the closing bracket.
-        return opening + ", ".join(preview(item) for item in itertools.islice(value, _ITEMS))
+        return _OPENINGS[kind] + ", ".join(preview(item) for item in itertools.islice(value, _ITEMS))
     if kind is dict and len(value) > _ITEMS:
         pairs = itertools.islice(value.items(), _ITEMS)
         return "{" + ", ".join(f"{preview(key)}: {preview(item)}" for key, item in pairs)
