@@ -1,6 +1,10 @@
 """An episode's cgroups as the zygote uses them."""
 
+import os
+
 from worker.isolation.cgroup import EpisodeCgroup
+from worker.isolation.cgroup_host import CgroupHost
+from worker.isolation.owner_name import owner_prefix
 
 
 class CgroupGroup:
@@ -33,3 +37,21 @@ class CgroupGroup:
 
     def remove(self) -> bool:
         return self._group.remove()
+
+
+def remove_left_behind(host: CgroupHost, service: int) -> None:
+    """Remove groups of episodes that ended after their zygote had died.
+
+    Args:
+        service: Process id of the service, which still runs.
+    """
+    for parent in (host.memory, host.pids, host.cpu, host.freezer, host.unified):
+        for directory in parent.glob(f"{owner_prefix(service)}.*") if parent is not None else ():
+            zygote = directory.name.rpartition(".")[2].partition("-")[0]
+            if os.path.exists(f"/proc/{zygote}"):
+                continue
+            try:
+                directory.rmdir()
+            except OSError:
+                # The episode still runs: what outlives a zygote must not be touched.
+                continue

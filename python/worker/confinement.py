@@ -6,18 +6,26 @@ raises, and the process ends without having run agent code.
 """
 
 import itertools
+import multiprocessing
 import os
 from dataclasses import replace
 from typing import Any, Literal
 
-from worker.cgroup_group import CgroupGroup
+from worker.cgroup_group import CgroupGroup, remove_left_behind
 from worker.environment import enter_workspace
 from worker.episode_group import EpisodeGroup, NoGroup
 from worker.isolation import landlock, rlimits, seccomp, syscalls
 from worker.isolation.cgroup import CgroupLimits
 from worker.isolation.cgroup_host import CgroupHost
 from worker.isolation.host_report import detect_levels
-from worker.isolation.identity import Identity, drop, enter_zygote_userns, plan_identity
+from worker.isolation.identity import (
+    Identity,
+    confine_init,
+    drop,
+    enter_zygote_userns,
+    needs_zygote_userns,
+    plan_identity,
+)
 from worker.isolation.namespaces import PidNamespaceForker
 from worker.isolation.policy import load_policy
 from worker.isolation.private_root import enter
@@ -74,7 +82,8 @@ class Confinement:
         offered = [level for level in LEVELS if level == "none" or level in report.levels]
         level = offered[-1] if wanted == "best" else wanted
         if level not in offered or LEVELS.index(level) < LEVELS.index(minimum):
-            reasons = " ".join(report.notes) or "No layer is missing."
+            missing = [f"{layer}: {why}" for layer, why in report.layers.items() if why is not None]
+            reasons = " ".join([*missing, *report.notes]) or "No layer is missing."
             asked = f"level {wanted}, at least {minimum}"
             raise ConfinementError(f"this host gives isolation level {offered[-1]}, asked for {asked}. {reasons}")
         return cls(level, configure, list(report.notes), report.user_namespace)
@@ -87,9 +96,10 @@ class Confinement:
     def prepare(self) -> None:
         """Plan what all workers share; call it after the imports, when the memory to be shared is there."""
         self._groups.sweep_stale()
+        remove_left_behind(self._groups, os.getppid())
         self._private_bytes = rlimits.private_bytes()
         if self.level == "namespaces":
-            if os.geteuid() != 0:
+            if needs_zygote_userns():
                 enter_zygote_userns()
             self._forker = PidNamespaceForker()
             quotas = replace(
@@ -106,7 +116,7 @@ class Confinement:
         if self._groups.version == "none":
             return NoGroup()
         limits = CgroupLimits(self._limits["memory_bytes"], self._limits["processes"])
-        return CgroupGroup(self._groups.create(worker_id, limits, owner_pid=os.getppid()))
+        return CgroupGroup(self._groups.create(worker_id, limits, os.getppid(), killable=not self.kernel_ends_tree))
 
     def fork_init(self) -> int:
         """Fork; the child is pid 1 of a pid namespace of its own at level namespaces."""
@@ -138,6 +148,11 @@ class Confinement:
         enter(self._root, self._template, self._identity.uid, self._identity.gid)
         os.close(self._template)
 
+    def settle_init(self) -> None:
+        """Leave init nothing but its hold on the worker, once that is forked."""
+        if self.level != "none":
+            confine_init()
+
     def enter_worker(self, job: Job) -> dict[str, Any]:
         """Confine the worker; returns what it found when it tried the doors."""
         work = self._root.work if self._root is not None else job.work
@@ -156,6 +171,8 @@ class Confinement:
         abi = syscalls.landlock_abi()
         if self._root is None:
             share_by_value()
+            # Other start methods bind a named socket, which this level refuses.
+            multiprocessing.set_start_method("fork")
         landlock.restrict(self._landlock_rules(work), abi)
         seccomp.install(self._filter(report.own_uid))
         spec = ProbeSpec(

@@ -49,6 +49,7 @@ def _supervise(job: Job, confinement: Confinement) -> int:
         _run_worker(job, confinement)
     for descriptor in (job.stdout_fd, job.stderr_fd, *job.readers):
         os.close(descriptor)
+    confinement.settle_init()
     null = os.open(os.devnull, os.O_RDWR)
     for target in (0, 1, 2):
         os.dup2(null, target)

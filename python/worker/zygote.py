@@ -149,9 +149,12 @@ class Zygote:
                 self._end(pid, child)
 
     def _end(self, pid: int, child: Child) -> None:
-        child.group.kill()
         # The child is not reaped yet, so the number is still its own.
-        os.kill(pid, signal.SIGKILL if self._confinement.kernel_ends_tree else signal.SIGTERM)
+        if self._confinement.kernel_ends_tree:
+            os.kill(pid, signal.SIGKILL)
+            return
+        child.group.kill()
+        os.kill(pid, signal.SIGTERM)
 
     def _reap(self) -> None:
         while True:

@@ -4,23 +4,20 @@ import { isAscii } from 'node:buffer'
 import { readSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { CapturedText } from './executor.ts'
+import { KeptBytes } from './kept-bytes.ts'
 
 const MAX_UTF8_BYTES = 4
 /** What a pipe can hold: all that was written before a frame arrived is within this. */
 const PIPE_BYTES = 64 * 1024
-const READ_BYTES = 64 * 1024
+/** Where all pipes are read into, one after the other: what is kept is copied out before the next reading. */
+const arrived = Buffer.alloc(64 * 1024)
 
 /** Drains one pipe of a worker for its whole life, cell after cell, in bounded memory. */
 export class CapturedOutput {
   readonly #descriptor: number
   readonly #socket: Socket
-  readonly #keepBytes: number
   readonly #keepChars: number
-  #head: Buffer[] = []
-  #headBytes = 0
-  #tail: Buffer[] = []
-  #tailBytes = 0
-  #totalBytes = 0
+  #kept: KeptBytes
   #totalChars = 0
   #tap: ((chunk: Buffer) => void) | undefined
   #closed = false
@@ -32,21 +29,29 @@ export class CapturedOutput {
   constructor(descriptor: number, keepChars: number) {
     this.#descriptor = descriptor
     this.#keepChars = keepChars
-    this.#keepBytes = keepChars * MAX_UTF8_BYTES
-    this.#socket = new Socket({ fd: descriptor, readable: true, writable: false })
-    this.#socket.on('data', (chunk: Buffer) => this.#accept(chunk))
+    this.#kept = new KeptBytes(keepChars * MAX_UTF8_BYTES)
+    const callback = (count: number) => {
+      this.#accept(arrived.subarray(0, count))
+      return true
+    }
+    this.#socket = new Socket({
+      fd: descriptor,
+      readable: true,
+      writable: false,
+      onread: { buffer: arrived, callback },
+    })
     // The writers are gone: what there was to read has been read.
     this.#socket.on('error', () => this.#socket.destroy())
   }
 
   get totalBytes(): number {
-    return this.#totalBytes
+    return this.#kept.total
   }
 
   /** Let `tap` see the bytes of the coming cell, those that arrived between two cells included. */
   begin(tap: ((chunk: Buffer) => void) | undefined): void {
     this.#tap = tap
-    if (tap !== undefined) for (const chunk of [...this.#head, ...this.#tail]) tap(chunk)
+    if (tap !== undefined && this.#kept.total > 0) tap(Buffer.concat([this.#kept.head(), this.#kept.tail()]))
   }
 
   /**
@@ -62,9 +67,8 @@ export class CapturedOutput {
     this.#accept(Buffer.from(closing))
     this.#tap = undefined
     const captured = this.#text()
-    this.#head = []
-    this.#tail = []
-    this.#headBytes = this.#tailBytes = this.#totalBytes = this.#totalChars = 0
+    this.#kept = new KeptBytes(this.#keepChars * MAX_UTF8_BYTES)
+    this.#totalChars = 0
     return captured
   }
 
@@ -75,45 +79,33 @@ export class CapturedOutput {
 
   #drain(): void {
     if (this.#closed || this.#socket.destroyed || this.#socket.readableEnded) return
-    const chunk = Buffer.allocUnsafe(READ_BYTES)
     for (let read = 0; read < PIPE_BYTES; ) {
-      const count = readNow(this.#descriptor, chunk)
+      const count = readNow(this.#descriptor, arrived)
       if (count === 0) return
       read += count
-      this.#accept(Buffer.from(chunk.subarray(0, count)))
+      this.#accept(arrived.subarray(0, count))
     }
   }
 
   #accept(chunk: Buffer): void {
-    this.#totalBytes += chunk.length
     this.#totalChars += countChars(chunk)
     this.#tap?.(chunk)
-    let rest = chunk
-    if (this.#headBytes < this.#keepBytes) {
-      const part = rest.subarray(0, this.#keepBytes - this.#headBytes)
-      this.#head.push(part)
-      this.#headBytes += part.length
-      rest = rest.subarray(part.length)
-    }
-    if (rest.length === 0) return
-    // A copy: a slice would keep its whole 64 KiB chunk alive.
-    this.#tail.push(Buffer.from(rest.subarray(-this.#keepBytes)))
-    this.#tailBytes += Math.min(rest.length, this.#keepBytes)
-    while (this.#tail.length > 1 && this.#tailBytes - (this.#tail[0]?.length ?? 0) >= this.#keepBytes) {
-      this.#tailBytes -= this.#tail.shift()?.length ?? 0
-    }
+    this.#kept.push(chunk)
   }
 
   #text(): CapturedText {
     const total_chars = this.#totalChars
-    const total_bytes = this.#totalBytes
-    const whole = this.#tailBytes + this.#headBytes === total_bytes
-    const head = Buffer.concat(whole ? [...this.#head, ...this.#tail] : this.#head).toString('utf8')
-    if (whole && head.length <= this.#keepChars) return { text: head, total_chars, total_bytes, truncated: false }
-    const codePoints = [...head]
-    if (whole && codePoints.length <= this.#keepChars) return { text: head, total_chars, total_bytes, truncated: false }
+    const total_bytes = this.#kept.total
+    const { whole } = this.#kept
+    const head = whole ? Buffer.concat([this.#kept.head(), this.#kept.tail()]) : this.#kept.head()
+    const decoded = head.toString('utf8')
+    // A character has one or two code units, so most outputs need no counting.
+    if (whole && (decoded.length <= this.#keepChars || [...decoded].length <= this.#keepChars)) {
+      return { text: decoded, total_chars, total_bytes, truncated: false }
+    }
+    const codePoints = [...decoded]
     const half = Math.ceil(this.#keepChars / 2)
-    const end = whole ? codePoints : [...Buffer.concat(this.#tail).toString('utf8')]
+    const end = whole ? codePoints : [...this.#kept.tail().toString('utf8')]
     const mark = `\n... (truncated, total ${total_chars} chars)\n`
     const text = codePoints.slice(0, half).join('') + mark + end.slice(half - this.#keepChars).join('')
     return { text, total_chars, total_bytes, truncated: true }

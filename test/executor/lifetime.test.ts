@@ -10,6 +10,13 @@ import { startServiceProcess, untilGone } from './service-process.ts'
 /** Run folders of this process; their names hold its id. */
 const runFolders = () => readdirSync(tmpdir()).filter(name => name.startsWith(`forkyard-${process.pid}-`))
 
+/** Control groups left of the episodes of a zygote; their names end in its id and a number. */
+function controlGroupsOf(zygote: number): string[] {
+  if (!existsSync('/sys/fs/cgroup')) return []
+  const names = readdirSync('/sys/fs/cgroup', { recursive: true, encoding: 'utf8' })
+  return names.filter(name => name.includes(`.${zygote}-`))
+}
+
 for (const level of LEVELS) {
   describe(`the life of processes at level ${level}`, { concurrency: 1 }, () => {
     test('close() leaves no process and no folder', async () => {
@@ -57,6 +64,10 @@ for (const level of LEVELS) {
       assert.equal((await run(worker, 'print("again")')).stdout.text, 'again\n')
       await executor.close()
       assert.deepEqual(descendants(), [])
+      // The lost zygote can't remove the groups of its episodes; whoever comes next does.
+      const next = await openExecutor({ SANDBOX_LEVEL: level, WARM_SPARES: '0' })
+      assert.deepEqual(controlGroupsOf(zygote.pid), [])
+      await next.executor.close()
     })
 
     test('a server that is killed takes every process and folder with it', async () => {

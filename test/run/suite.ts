@@ -12,6 +12,14 @@ export function summarize(results: SuiteResult[]): string {
   return `${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }
 
+/** Run a suite and say how long it took. */
+export async function timed(runSuite: () => Promise<SuiteResult>): Promise<SuiteResult> {
+  const started = performance.now()
+  const result = await runSuite()
+  console.log(`--- ${result.name}: ${Math.round((performance.now() - started) / 1000)} s`)
+  return result
+}
+
 /** Print one line about each suite, complaints about empty ones, and the closing line; sets the exit code. */
 export function conclude(results: SuiteResult[]): void {
   console.log()

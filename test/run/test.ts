@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import { runChecks } from './check-steps.ts'
 import { runNodeSuite } from './node-suite.ts'
 import { runPythonSuite } from './python-suite.ts'
-import { conclude, type SuiteResult } from './suite.ts'
+import { conclude, type SuiteResult, timed } from './suite.ts'
 
 async function runAll(only: string | undefined): Promise<SuiteResult[]> {
   const python = await runSetup(readConfig(), { tests: true })
@@ -18,7 +18,7 @@ async function runAll(only: string | undefined): Promise<SuiteResult[]> {
   }
   const results: SuiteResult[] = []
   for (const [name, runSuite] of Object.entries(suites)) {
-    if (only === undefined || only === name) results.push(await runSuite())
+    if (only === undefined || only === name) results.push(await timed(runSuite))
   }
   return results
 }
