@@ -22,5 +22,6 @@ def seed_everything(seed: int | None) -> None:
         numpy.random.seed(value % 2**32)
     torch = sys.modules.get("torch")
     if torch is not None:
-        # manual_seed takes the range of a signed 64-bit integer; the CUDA seed is set lazily.
-        torch.manual_seed(value % 2**63)
+        # torch.manual_seed asks after every kind of accelerator, which takes longer than a step.
+        seed_torch = torch.default_generator.manual_seed if torch.version.cuda is None else torch.manual_seed
+        seed_torch(value % 2**63)

@@ -13,7 +13,8 @@ export class CallDesk {
   readonly #send: (frame: ServiceFrame) => void
   #answer: (call: WorkerCall) => Promise<unknown> = () => Promise.reject(new Error('no step is running'))
   #cell: number | undefined
-  #abort = new AbortController()
+  /** Made for the first call of a cell: most cells make none. */
+  #abort: AbortController | undefined
   readonly #inFlight = new Set<number>()
   #waitingSince = 0
   #waitedMs = 0
@@ -33,7 +34,7 @@ export class CallDesk {
   begin(cell: number, answer: (call: WorkerCall) => Promise<unknown>): void {
     this.#cell = cell
     this.#answer = answer
-    this.#abort = new AbortController()
+    this.#abort = undefined
     this.#waitedMs = 0
   }
 
@@ -41,7 +42,7 @@ export class CallDesk {
   end(): void {
     this.#cell = undefined
     this.onWaiting = () => undefined
-    this.#abort.abort()
+    this.#abort?.abort()
     for (const call of this.#inFlight) this.#send({ type: 'reply', call, value: null, error: OVER })
     this.#inFlight.clear()
   }
@@ -52,6 +53,7 @@ export class CallDesk {
       this.#send({ type: 'reply', call: frame.call, value: null, error: refusal })
       return
     }
+    this.#abort ??= new AbortController()
     const { signal } = this.#abort
     this.#inFlight.add(frame.call)
     if (this.#inFlight.size === 1) {
