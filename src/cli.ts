@@ -13,6 +13,11 @@ const program = new Command('forkyard')
 
 for (const add of [addServe, addSetup, addDoctor, addDemo]) add(program)
 
+// A reader that leaves, such as `head`, is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+
 try {
   await program.parseAsync()
 } catch (error) {

@@ -39,7 +39,9 @@ def main() -> int:
     parser.add_argument("--summary-fd", type=int)
     options = parser.parse_args()
     tests = unittest.TestLoader().discover(options.folder, top_level_dir=options.folder)
-    result = unittest.TextTestRunner(resultclass=CountingResult, verbosity=2).run(tests)
+    # The stubs give the runner and its result different stream types.
+    runner = unittest.TextTestRunner(resultclass=CountingResult, verbosity=2)  # type: ignore[arg-type]
+    result = runner.run(tests)
     assert isinstance(result, CountingResult)
     counts = counts_of(result)
     if options.summary_fd is not None:
