@@ -41,6 +41,33 @@ export async function measureSocketStep(url: string, count: number): Promise<Sum
   return summarize(samples)
 }
 
+/** One step that prints `mib` MiB. */
+export async function measurePrintStep(url: string, mib: number, count: number): Promise<Summary> {
+  const client = await SocketClient.connect(`${url}/repl`)
+  await client.send('reset', {})
+  const samples = await sample(count, 1, () => client.send('step', { code: `print("x" * ${mib * 2 ** 20})` }))
+  client.close()
+  return summarize(samples)
+}
+
+/** Whole episodes per second: connect, reset, three steps, close, by clients side by side. */
+export async function measureThroughput(url: string, clients: number, seconds: number): Promise<number> {
+  const deadline = performance.now() + seconds * 1000
+  let episodes = 0
+  const startedAt = performance.now()
+  const play = async () => {
+    while (performance.now() < deadline) {
+      const client = await SocketClient.connect(`${url}/repl`)
+      await client.send('reset', {})
+      for (let step = 0; step < 3; step++) await client.send('step', PASS)
+      client.close()
+      episodes += 1
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, play))
+  return episodes / ((performance.now() - startedAt) / 1000)
+}
+
 export type IdleFigures = {
   episodes: number
   open_p50_ms: number
