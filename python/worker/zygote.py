@@ -5,8 +5,6 @@ on stdin and go to stdout; when stdin ends, the zygote ends what is left of its
 workers, removes the run folder and leaves.
 """
 
-import gc
-import importlib
 import json
 import os
 import platform
@@ -14,7 +12,6 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -23,24 +20,9 @@ from worker.confinement import Confinement, ConfinementError
 from worker.episode_group import EpisodeGroup
 from worker.init import run_init
 from worker.job import Job
+from worker.preload import PreloadError, import_packages, settle_memory
 from worker.protocol import PROTOCOL_VERSION
 
-PRELOAD = {
-    "base": [
-        "asyncio",
-        "collections",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "fractions",
-        "json",
-        "random",
-        "re",
-    ],
-    # torch imports _dynamo at the first step of an optimizer, which takes seconds: better once than in each worker.
-    "torch": ["numpy", "torch", "torch.nn.functional", "torch.optim", "torch.utils.data", "torch._dynamo"],
-}
 _READ_BYTES = 1 << 16
 _LAST_WAIT_S = 5.0
 
@@ -194,22 +176,13 @@ def main() -> None:
         say("refused", message=str(error))
         return
     try:
-        torch = _import_packages(configure["preload"])
-    except ImportError as error:
-        say(
-            "refused",
-            message=f"{sys.executable} can not import what workers need: {error}. Without torch: FORKYARD_TORCH=none",
-        )
+        torch = import_packages(configure["preload"])
+    except PreloadError as error:
+        say("refused", message=str(error))
         return
     confinement.prepare()
-    tasks = len(os.listdir("/proc/self/task"))
-    if tasks != 1:
-        say("refused", message=f"importing the packages started {tasks - 1} threads, and a fork would hang")
-        return
     zygote = Zygote(configure, confinement)
-    gc.collect()
-    gc.freeze()
-    gc.disable()
+    settle_memory()
     say(
         "ready",
         protocol=PROTOCOL_VERSION,
@@ -235,16 +208,6 @@ def say(kind: str, **fields: Any) -> None:
         except BrokenPipeError:
             # The service is gone; the end of stdin says so too, and ends the zygote.
             return
-
-
-def _import_packages(preload: str) -> str | None:
-    for name in PRELOAD["base"]:
-        importlib.import_module(name)
-    if preload != "torch":
-        return None
-    for name in PRELOAD["torch"]:
-        importlib.import_module(name)
-    return str(sys.modules["torch"].__version__)
 
 
 def _read_line() -> bytes:
