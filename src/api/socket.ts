@@ -1,7 +1,8 @@
 /** The OpenEnv WebSocket: reset, step, state, close and mcp frames on one session. */
 
 import { z } from 'zod'
-import { dict } from '../environment/fields.ts'
+import type { StepOptions } from '../environment/environment.ts'
+import { dict, laxNumber } from '../environment/fields.ts'
 import type { Session } from '../environment/sessions.ts'
 import { toEnvelope } from './envelope.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
@@ -16,7 +17,7 @@ import { check, type ErrorItem } from './validation.ts'
 
 const FRAMES = {
   reset: z.strictObject({ type: z.literal('reset'), data: dict().default({}) }),
-  step: z.strictObject({ type: z.literal('step'), data: dict() }),
+  step: z.strictObject({ type: z.literal('step'), data: dict(), timeout_s: laxNumber({ above: 0 }).nullish() }),
   state: z.strictObject({ type: z.literal('state') }),
   close: z.strictObject({ type: z.literal('close') }),
   mcp: z.strictObject({ type: z.literal('mcp'), data: dict() }),
@@ -77,8 +78,11 @@ async function answer(
         const result = await inTime(session.reset(request))
         return toJson({ type: 'observation', data: toEnvelope(result, session.episodeId) })
       }
-      case 'step':
-        return toJson({ type: 'observation', data: await step(edge, session, shaped(check(FRAMES.step, frame)).data) })
+      case 'step': {
+        const { data, timeout_s } = shaped(check(FRAMES.step, frame))
+        const options = { timeout_s: timeout_s ?? undefined }
+        return toJson({ type: 'observation', data: await step(edge, session, data, options) })
+      }
       case 'state':
         shaped(check(FRAMES.state, frame))
         return toJson({ type: 'state', data: await inTime(session.state()) })
@@ -98,11 +102,16 @@ async function answer(
   }
 }
 
-async function step(edge: EnvironmentEdge, session: Session, data: Record<string, unknown>): Promise<unknown> {
+async function step(
+  edge: EnvironmentEdge,
+  session: Session,
+  data: Record<string, unknown>,
+  options: StepOptions,
+): Promise<unknown> {
   const asTool = toolStep(edge, data)
   if (asTool !== null) return inTime(asTool(session))
   const action = shaped(check(edge.environment.actionSchema, data, { url: true }))
-  return toEnvelope(await inTime(session.step(action, {})), session.episodeId)
+  return toEnvelope(await inTime(session.step(action, options)), session.episodeId)
 }
 
 function shaped<T>(checked: { ok: true; value: T } | { ok: false; items: ErrorItem[] }): T {

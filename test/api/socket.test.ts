@@ -39,6 +39,16 @@ test('/ws closes 1000 on a close frame, without a reply', async t => {
   assert.equal(sessions.active, 0)
 })
 
+test('/ws takes timeout_s beside the data of a step', async t => {
+  const { url, probe } = await listen(t)
+  const client = await WireClient.open(t, `${url}/ws`)
+  await client.ask({ type: 'reset' })
+  for (const timeout_s of [1.5, '2', null]) await client.ask({ ...step(), timeout_s })
+  await client.ask(step())
+  assert.deepEqual(probe.limits, [1.5, 2, undefined, undefined])
+  assert.equal((await client.ask({ ...step(), timeout_s: -1 })).data.code, 'VALIDATION_ERROR')
+})
+
 test('/ws reset passes a negative seed', async t => {
   const { url, probe } = await listen(t)
   const client = await WireClient.open(t, `${url}/ws`)
@@ -61,7 +71,7 @@ const bad: [name: string, frame: unknown, code: string, message: RegExp][] = [
   ['reset data null', { type: 'reset', data: null }, 'VALIDATION_ERROR', /^Invalid message$/],
   ['reset data of the wrong type', { type: 'reset', data: { context: 5 } }, 'VALIDATION_ERROR', /^Invalid message$/],
   ['a step without data', { type: 'step' }, 'VALIDATION_ERROR', /^Invalid message$/],
-  ['a step with a key beside data', { ...step(), timeout_s: 5 }, 'VALIDATION_ERROR', /^Invalid message$/],
+  ['a step with a key beside data', { ...step(), extra: 5 }, 'VALIDATION_ERROR', /^Invalid message$/],
   ['an unknown action key', step({ tell: 'x' }), 'VALIDATION_ERROR', /^Invalid message$/],
   ['a __proto__ key in an action', '{"type":"step","data":{"say":5,"__proto__":{"x":1}}}', 'VALIDATION_ERROR', /./],
   ['state with data', { type: 'state', data: {} }, 'VALIDATION_ERROR', /^Invalid message$/],
