@@ -19,10 +19,15 @@ from worker.process_tree import end_descendants
 from worker.worker import serve
 
 
-def run_init(job: Job, confinement: Confinement) -> NoReturn:
-    """Become the init of an episode in a process that was just forked. Never returns."""
+def run_init(job: Job, zygote_link: socket.socket, confinement: Confinement) -> NoReturn:
+    """Become the init of an episode in a process that was just forked. Never returns.
+
+    Args:
+        zygote_link: The zygote's end of the job's link, which is not this process's to hold.
+    """
     status = 1
     try:
+        zygote_link.close()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()

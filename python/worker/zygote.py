@@ -2,25 +2,30 @@
 
 It runs no agent code, holds no secret and has one thread. Control frames come
 on stdin and go to stdout; when stdin ends, the zygote ends what is left of its
-workers, removes the run folder and leaves.
+workers and leaves. If the service left without a word, it removes the run folder.
+
+A request that fails is answered and logged: nothing but the end of stdin ends
+the zygote, since other episodes depend on it.
 """
 
 import json
 import os
 import platform
 import select
-import shutil
 import signal
 import socket
+import subprocess
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from worker.confinement import Confinement, ConfinementError
-from worker.episode_group import EpisodeGroup
+from worker.episode_group import EpisodeGroup, NoGroup
 from worker.init import run_init
-from worker.job import Job
 from worker.preload import PreloadError, import_packages, settle_memory
+from worker.prepare import prepare
 from worker.protocol import PROTOCOL_VERSION
 
 _READ_BYTES = 1 << 16
@@ -48,6 +53,7 @@ class Zygote:
         self._children: dict[int, Child] = {}
         self._removable: list[EpisodeGroup] = []
         self._input = b""
+        self._told_to_stop = False
         self._wakeup, wakeup_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -63,12 +69,12 @@ class Zygote:
                     return
             self._drain_wakeup()
             self._reap()
-            self._removable = [group for group in self._removable if not group.remove()]
+            self._remove_groups()
 
     def finish(self) -> None:
-        """End and reap every worker, then remove what belongs to the run."""
+        """End and reap every worker; the run folder too, if the service can't do it any more."""
         for pid, child in self._children.items():
-            self._end(pid, child)
+            _guarded(lambda pid=pid, child=child: self._end(pid, child))  # type: ignore[misc]
         deadline = time.monotonic() + _LAST_WAIT_S
         while self._children and time.monotonic() < deadline:
             select.select([self._wakeup], [], [], 0.05)
@@ -77,9 +83,23 @@ class Zygote:
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
         while self._removable and time.monotonic() < deadline:
-            self._removable = [group for group in self._removable if not group.remove()]
+            self._remove_groups()
             time.sleep(0.005)
-        shutil.rmtree(self._run_dir, ignore_errors=True)
+        if not self._told_to_stop:
+            # By descriptor, not by path: agent code may have nested folders deeper than any path can be long.
+            subprocess.run(["rm", "-rf", "--one-file-system", self._run_dir], check=False)
+
+    def _remove_groups(self) -> None:
+        waiting = []
+        for group in self._removable:
+            try:
+                gone = group.remove()
+            except OSError:
+                _log_exception()
+                gone = True
+            if not gone:
+                waiting.append(group)
+        self._removable = waiting
 
     def _read_control(self) -> bool:
         chunk = os.read(0, _READ_BYTES)
@@ -87,43 +107,36 @@ class Zygote:
             return False
         *lines, self._input = (self._input + chunk).split(b"\n")
         for line in lines:
-            frame = json.loads(line)
-            if frame["type"] == "fork":
-                self._fork(frame["worker_id"], frame["work"])
-            elif frame["type"] == "kill":
-                self._kill(frame["worker_id"])
+            _guarded(lambda line=line: self._answer(json.loads(line)))  # type: ignore[misc]
         return True
+
+    def _answer(self, frame: dict[str, Any]) -> None:
+        if frame["type"] == "fork":
+            self._fork(frame["worker_id"], frame["work"])
+        elif frame["type"] == "kill":
+            self._kill(frame["worker_id"])
+        elif frame["type"] == "stop":
+            self._told_to_stop = True
 
     def _fork(self, worker_id: str, work: str | None) -> None:
         try:
-            job, child, accounting = self._prepare(worker_id, work)
+            made = prepare(worker_id, work, run_dir=self._run_dir, service=self._socket, confinement=self._confinement)
         except OSError as error:
             say("fork_failed", worker_id=worker_id, message=f"could not prepare a worker: {error}")
             return
-        pid = self._confinement.fork_init()
+        try:
+            pid = self._confinement.fork_init()
+        except OSError as error:
+            made.discard()
+            say("fork_failed", worker_id=worker_id, message=f"could not fork a worker: {error}")
+            return
+        job = made.job
         if pid == 0:
-            child.link.close()
-            run_init(job, self._confinement)
+            run_init(job, made.link, self._confinement)
         job.close()
-        self._children[pid] = child
-        say("forked", worker_id=worker_id, pid=pid, stdout=job.stdout, stderr=job.stderr, accounting=accounting)
-
-    def _prepare(self, worker_id: str, work: str | None) -> tuple[Job, Child, dict[str, str | None]]:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(f"/proc/self/fd/{self._socket}")
-        connection.sendall(worker_id.encode() + b"\n")
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        fifos = [os.path.join(self._run_dir, f"{worker_id}.{name}") for name in ("out", "err")]
-        readers, writers = [], []
-        for path in fifos:
-            os.mkfifo(path, 0o600)
-            # A reader first, or opening to write would wait for the service; it goes when the service has its own.
-            readers.append(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-            writers.append(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
-        group = self._confinement.make_group(worker_id)
-        job = Job(connection, far, writers[0], writers[1], readers, fifos[0], fifos[1], group, work)
-        return job, Child(worker_id, near, group), group.accounting()
+        self._children[pid] = Child(worker_id, made.link, made.group)
+        facts = {"stdout": job.stdout, "stderr": job.stderr, "accounting": made.accounting}
+        say("forked", worker_id=worker_id, pid=pid, **facts)
 
     def _kill(self, worker_id: str) -> None:
         for pid, child in self._children.items():
@@ -153,9 +166,12 @@ class Zygote:
     def _report(self, child: Child) -> None:
         status = _read_status(child.link)
         child.link.close()
-        usage = child.group.final_usage()
-        if not child.group.remove():
-            self._removable.append(child.group)
+        self._removable.append(child.group)
+        try:
+            usage = child.group.final_usage()
+        except OSError:
+            _log_exception()
+            usage = NoGroup().final_usage()
         say("exited", worker_id=child.worker_id, code=status.get("code"), signal=status.get("signal"), **usage)
 
     def _drain_wakeup(self) -> None:
@@ -193,10 +209,8 @@ def main() -> None:
         required=sorted(confinement.required),
         notes=confinement.notes,
     )
-    try:
-        zygote.serve()
-    finally:
-        zygote.finish()
+    zygote.serve()
+    zygote.finish()
 
 
 def say(kind: str, **fields: Any) -> None:
@@ -208,6 +222,18 @@ def say(kind: str, **fields: Any) -> None:
         except BrokenPipeError:
             # The service is gone; the end of stdin says so too, and ends the zygote.
             return
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    """Do one thing for one episode; its failure must not reach the others."""
+    try:
+        work()
+    except Exception:
+        _log_exception()
+
+
+def _log_exception() -> None:
+    os.write(2, traceback.format_exc().encode())
 
 
 def _read_line() -> bytes:

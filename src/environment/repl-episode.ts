@@ -17,7 +17,15 @@ import {
 } from './repl-observation.ts'
 import type { ReplStart } from './repl-reset.ts'
 import { ReplAction } from './repl-schemas.ts'
-import { endLine, failedAnyway, limitMessage, SUBMITTED_MESSAGE, stateLostHint, withNotes } from './repl-text.ts'
+import {
+  endLine,
+  failedAnyway,
+  limitMessage,
+  restartedHint,
+  SUBMITTED_MESSAGE,
+  stateLostHint,
+  withNotes,
+} from './repl-text.ts'
 
 /** Limits of an episode. */
 export type ReplLimits = {
@@ -108,14 +116,15 @@ export class ReplEpisode implements Episode {
     this.#variables = state_kept ? outcome.variables : this.#openingVariables
     this.#draft = outcome.answer?.content || null
     this.#totalSeconds += outcome.usage.wall_ms / 1000
-    if (!state_kept)
-      notes.push(stateLostHint(outcome.state_kept ? 'timeout' : outcome.reason, this.#start.context !== ''))
+    const hasContext = this.#start.context !== ''
+    if (outcome.restarted !== null) notes.unshift(restartedHint(outcome.restarted, hasContext))
+    if (!state_kept) notes.push(stateLostHint(outcome.state_kept ? 'timeout' : outcome.reason, hasContext))
     else if (outcome.reason !== 'ok' && outcome.exception === null) notes.push(failedAnyway(outcome.reason))
     const step: Step = {
       shown: shownOutcome(outcome, notes),
       context: this.#start,
       variables: this.#variables,
-      facts: outcomeFacts({ ...outcome, state_kept }),
+      facts: outcomeFacts({ ...outcome, state_kept: state_kept && outcome.restarted === null }),
       ended: answer === null ? null : 'answer',
       answer,
       infra: outcome.reason === 'infra_error',

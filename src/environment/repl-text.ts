@@ -55,9 +55,17 @@ const BECAUSE: Partial<Record<Reason, string>> = {
 
 /** Tells the agent that its variables are gone, and what is there again. */
 export function stateLostHint(reason: Reason, hasContext: boolean): string {
+  return `the Python process was replaced because ${BECAUSE[reason] ?? 'it ended'}: ${whatIsLeft(hasContext)}.`
+}
+
+/** Tells the agent that its variables were gone before this step began. @param why Sentence of the executor. */
+export function restartedHint(why: string, hasContext: boolean): string {
+  return `the Python process had ended since the last step (${why}) and was replaced: ${whatIsLeft(hasContext)}.`
+}
+
+function whatIsLeft(hasContext: boolean): string {
   const back = hasContext ? '`context` and the helper functions are' : 'the helper functions are'
-  const why = BECAUSE[reason] ?? 'it ended'
-  return `the Python process was replaced because ${why}: ${back} back, all other variables are gone.`
+  return `${back} back, all other variables are gone`
 }
 
 /** For a step that failed although the agent's code met no exception: a child process hit a limit, for instance. */

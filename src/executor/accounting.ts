@@ -16,6 +16,7 @@ const US_PER_MS = 1e3
 const FILE_BYTES = 2048
 /** Nothing is killed for memory while the peak is below this share of the limit. */
 const NEAR_LIMIT = 0.75
+const UNREADABLE = new Set(['ENOENT', 'ENODEV', 'EMFILE', 'ENFILE'])
 
 /** The counters of a live tree. The files stay open: a step reads them twice. */
 export class TreeCounters {
@@ -81,8 +82,8 @@ class CounterFile {
       const length = readSync(this.#descriptor, buffer, 0, FILE_BYTES, 0)
       return buffer.toString('latin1', 0, length)
     } catch (error) {
-      // The group is removed with its tree, possibly between two readings.
-      if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENODEV')) return null
+      // The group is removed with its tree, possibly between two readings; without descriptors nothing can be read.
+      if (error instanceof Error && 'code' in error && UNREADABLE.has(String(error.code))) return null
       throw error
     }
   }

@@ -1,21 +1,25 @@
 /** Calls of agent code that wait for an answer of the service, such as `llm_query`. */
 
 import { performance } from 'node:perf_hooks'
+import { ServiceError } from '../errors.ts'
 import type { WorkerCall } from './executor.ts'
 import type { CallFrame, ServiceFrame } from './protocol.ts'
 
-/** More calls in flight than any batch needs; past it a call is refused, so a loop can't fill the service. */
+/** More calls in flight than any batch needs; past it a call is refused. */
 const MAX_IN_FLIGHT = 256
+/** Calls of one cell, refused ones included; past it the worker is ended: no program needs them, only a flood does. */
+const MAX_CALLS = 20_000
 const OVER = 'the step that made this call is over'
 
 /** Answers the calls of one worker and measures how long its cell has waited for them. */
 export class CallDesk {
   readonly #send: (frame: ServiceFrame) => void
-  #answer: (call: WorkerCall) => Promise<unknown> = () => Promise.reject(new Error('no step is running'))
+  readonly #inFlight = new Set<number>()
+  #answer: (call: WorkerCall) => Promise<unknown> = () => Promise.reject(new Error(OVER))
   #cell: number | undefined
+  #calls = 0
   /** Made for the first call of a cell: most cells make none. */
   #abort: AbortController | undefined
-  readonly #inFlight = new Set<number>()
   #waitingSince = 0
   #waitedMs = 0
   /** Told when the cell starts to wait (true) and when its last call is answered (false). */
@@ -34,6 +38,7 @@ export class CallDesk {
   begin(cell: number, answer: (call: WorkerCall) => Promise<unknown>): void {
     this.#cell = cell
     this.#answer = answer
+    this.#calls = 0
     this.#abort = undefined
     this.#waitedMs = 0
   }
@@ -43,14 +48,19 @@ export class CallDesk {
     this.#cell = undefined
     this.onWaiting = () => undefined
     this.#abort?.abort()
-    for (const call of this.#inFlight) this.#send({ type: 'reply', call, value: null, error: OVER })
+    for (const call of this.#inFlight) this.#reply(call, null, OVER)
     this.#inFlight.clear()
   }
 
+  /** @throws {ServiceError} `protocol_violation` for a number that is in use, or for too many calls. */
   accept(frame: CallFrame): void {
+    if (++this.#calls > MAX_CALLS)
+      throw new ServiceError('protocol_violation', `more than ${MAX_CALLS} calls in one step`)
+    if (this.#inFlight.has(frame.call))
+      throw new ServiceError('protocol_violation', `call ${frame.call} is in flight already`)
     const refusal = this.#refusal(frame)
     if (refusal !== null) {
-      this.#send({ type: 'reply', call: frame.call, value: null, error: refusal })
+      this.#reply(frame.call, null, refusal)
       return
     }
     this.#abort ??= new AbortController()
@@ -60,20 +70,31 @@ export class CallDesk {
       this.#waitingSince = performance.now()
       this.onWaiting(true)
     }
-    this.#answer({ name: frame.name, arguments: frame.arguments, signal }).then(
-      value => this.#finish(frame, signal, value, null),
-      error => this.#finish(frame, signal, null, error instanceof Error ? error.message : String(error)),
+    const answer = this.#answer({ name: frame.name, arguments: frame.arguments, signal })
+    answer.then(
+      value => this.#finish(frame.call, signal, value, null),
+      error => this.#finish(frame.call, signal, null, error instanceof Error ? error.message : String(error)),
     )
   }
 
-  #finish(frame: CallFrame, signal: AbortSignal, value: unknown, error: string | null): void {
+  #finish(call: number, signal: AbortSignal, value: unknown, error: string | null): void {
     if (signal.aborted) return
-    this.#inFlight.delete(frame.call)
+    this.#inFlight.delete(call)
     if (this.#inFlight.size === 0) {
       this.#waitedMs += performance.now() - this.#waitingSince
       this.onWaiting(false)
     }
-    this.#send({ type: 'reply', call: frame.call, value, error })
+    this.#reply(call, value, error)
+  }
+
+  #reply(call: number, value: unknown, error: string | null): void {
+    try {
+      this.#send({ type: 'reply', call, value: value ?? null, error })
+    } catch (cause) {
+      // Only an answer that JSON can't hold gets here.
+      const text = `the answer can not be sent: ${cause instanceof Error ? cause.message : String(cause)}`
+      this.#send({ type: 'reply', call, value: null, error: text })
+    }
   }
 
   #refusal(frame: CallFrame): string | null {

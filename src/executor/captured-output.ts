@@ -7,8 +7,10 @@ import type { CapturedText } from './executor.ts'
 import { KeptBytes } from './kept-bytes.ts'
 
 const MAX_UTF8_BYTES = 4
-/** What a pipe can hold: all that was written before a frame arrived is within this. */
-const PIPE_BYTES = 64 * 1024
+/** What a process without privileges can make a pipe hold: all that was written before a frame arrived is within this. */
+const PIPE_BYTES = 1024 * 1024
+/** What is taken between two cells; then the pipe fills up and whoever writes has to wait for the next cell. */
+const BETWEEN_CELLS_BYTES = 1024 * 1024
 /** Where all pipes are read into, one after the other: what is kept is copied out before the next reading. */
 const arrived = Buffer.alloc(64 * 1024)
 
@@ -20,6 +22,7 @@ export class CapturedOutput {
   #kept: KeptBytes
   #totalChars = 0
   #tap: ((chunk: Buffer) => void) | undefined
+  #running = false
   #closed = false
 
   /**
@@ -32,7 +35,7 @@ export class CapturedOutput {
     this.#kept = new KeptBytes(keepChars * MAX_UTF8_BYTES)
     const callback = (count: number) => {
       this.#accept(arrived.subarray(0, count))
-      return true
+      return this.#running || this.#kept.total < BETWEEN_CELLS_BYTES
     }
     this.#socket = new Socket({
       fd: descriptor,
@@ -50,6 +53,8 @@ export class CapturedOutput {
 
   /** Let `tap` see the bytes of the coming cell, those that arrived between two cells included. */
   begin(tap: ((chunk: Buffer) => void) | undefined): void {
+    this.#running = true
+    this.#socket.resume()
     this.#tap = tap
     if (tap !== undefined && this.#kept.total > 0) tap(Buffer.concat([this.#kept.head(), this.#kept.tail()]))
   }
@@ -66,6 +71,7 @@ export class CapturedOutput {
     this.#drain()
     this.#accept(Buffer.from(closing))
     this.#tap = undefined
+    this.#running = false
     const captured = this.#text()
     this.#kept = new KeptBytes(this.#keepChars * MAX_UTF8_BYTES)
     this.#totalChars = 0

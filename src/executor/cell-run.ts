@@ -13,44 +13,44 @@ import { StepClock } from './step-clock.ts'
 import { findDiskBreach, type WatchLimits, watchCell } from './watchdog.ts'
 import type { WorkerProcess } from './worker-process.ts'
 
+/** The rules that all cells of a service run under. */
 export type RunPolicy = {
   grace_ms: number
-  /** Nothing may take longer than this, waiting for calls included. */
+  /** From here to the interrupt at the latest, waiting for calls included. */
   ceiling_ms: number
   threads: number
   limits: WatchLimits
 }
 
-/** Run one cell in a live worker. The caller replaces the worker when `state_kept` is false. */
+/**
+ * Run one cell in a live worker. The caller replaces the worker when `state_kept` is false.
+ *
+ * @param onCall Answers calls of agent code; see `OpenRequest`.
+ */
 export async function runCell(
   worker: WorkerProcess,
   request: RunRequest,
   policy: RunPolicy,
   onCall: (call: WorkerCall) => Promise<unknown>,
-): Promise<CellOutcome> {
+): Promise<Omit<CellOutcome, 'restarted'>> {
   const startedAt = performance.now()
-  const cpuBeforeMs = worker.cpuMs()
-  const oomKillsBefore = worker.oomKills
+  const before = worker.counters()
+  const overrun = new Overrun(worker, policy.grace_ms)
   worker.stdout.begin(request.onStdout)
   worker.stderr.begin(undefined)
   const { id, reply } = worker.run(request.code, request.limit_ms)
   worker.calls.begin(id, onCall)
-  const overrun: Ending = { reason: 'timeout', sentence: timeoutSentence(request.limit_ms) }
-  let interrupted = false
-  let graceTimer: NodeJS.Timeout | undefined
-  const interrupt = () => {
-    if (interrupted) return
-    interrupted = true
-    worker.interrupt(id)
-    graceTimer = setTimeout(() => worker.end(overrun), policy.grace_ms)
-  }
-  const clock = new StepClock(request.limit_ms, interrupt)
-  const ceiling = setTimeout(interrupt, Math.max(policy.ceiling_ms - policy.grace_ms, 0))
-  const watch = watchCell(worker, policy.limits, cpuBeforeMs, request.limit_ms * policy.threads, interrupt)
+  const limit_s = request.limit_ms / 1000
+  const cpu_s = limit_s * policy.threads
+  const clock = new StepClock(request.limit_ms, () => overrun.begin(id, `it ran longer than its limit of ${limit_s} s`))
+  const tooLong = () => overrun.begin(id, 'it took longer than any step may, waiting included')
+  const ceiling = setTimeout(tooLong, Math.max(policy.ceiling_ms, 0))
+  const tooMuch = () => overrun.begin(id, `it used more than ${cpu_s} s of CPU time`)
+  const watch = watchCell(worker, policy.limits, before.cpu_ms, cpu_s * 1000, tooMuch)
   worker.calls.onWaiting = waiting => (waiting ? clock.pause() : clock.resume())
   const end = await reply
   clearTimeout(ceiling)
-  clearTimeout(graceTimer)
+  overrun.stop()
   clock.stop()
   watch.stop()
   const subcall_wait_ms = worker.calls.waitedMs
@@ -59,27 +59,65 @@ export async function runCell(
   const after = worker.counters()
   const usage: Usage = {
     wall_ms,
-    cpu_ms: after.cpu_ms === null || cpuBeforeMs === null ? null : after.cpu_ms - cpuBeforeMs,
+    cpu_ms: after.cpu_ms === null || before.cpu_ms === null ? null : after.cpu_ms - before.cpu_ms,
     peak_memory_bytes: after.peak_memory_bytes,
     subcall_wait_ms,
     queued_ms: 0,
   }
-  const { final } = worker
   if ('reason' in end) return lostOutcome(worker, end, usage)
-  const breach = findDiskBreach(worker, policy.limits)
+  const breach = await findDiskBreach(worker, policy.limits)
   if (breach !== null) {
     worker.end(breach)
     return lostOutcome(worker, breach, usage)
   }
+  const ignored =
+    overrun.cause !== null && end.exception === null
+      ? `StepTimeout: ${overrun.cause}, and the step caught the interrupt. Variables are kept.`
+      : null
   const { locals, variables, answer } = end
-  const ignored = interrupted && end.exception === null ? ignoredSentence(request.limit_ms) : null
-  const exception = end.exception ?? ignored
-  const reason = reasonOf(end, interrupted, after.oom_kills > oomKillsBefore)
-  const output = takeOutput(worker, ignored === null ? '' : `${ignored}\n`)
-  return { reason, state_kept: true, ...output, exception, locals, variables, answer, final, usage }
+  return {
+    reason: reasonOf(end, overrun.cause !== null, after.oom_kills > before.oom_kills),
+    state_kept: true,
+    ...takeOutput(worker, ignored === null ? '' : `${ignored}\n`),
+    exception: end.exception ?? ignored,
+    locals,
+    variables,
+    answer,
+    final: worker.final,
+    usage,
+  }
 }
 
-function lostOutcome(worker: WorkerProcess, { reason, sentence }: Ending, usage: Usage): CellOutcome {
+/** The rungs below a deadline: interrupt, grace, kill. The first cause counts. */
+class Overrun {
+  readonly #worker: WorkerProcess
+  readonly #graceMs: number
+  #timer: NodeJS.Timeout | undefined
+  cause: string | null = null
+
+  constructor(worker: WorkerProcess, graceMs: number) {
+    this.#worker = worker
+    this.#graceMs = graceMs
+  }
+
+  begin(cell: number, cause: string): void {
+    if (this.cause !== null) return
+    this.cause = cause
+    this.#worker.interrupt(cell, cause)
+    const sentence = `StepTimeout: ${cause} and could not be interrupted, so its process was ended. Variables are lost.`
+    this.#timer = setTimeout(() => this.#worker.end({ reason: 'timeout', sentence }), this.#graceMs)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
+function lostOutcome(
+  worker: WorkerProcess,
+  { reason, sentence }: Ending,
+  usage: Usage,
+): Omit<CellOutcome, 'restarted'> {
   const facts = { exception: sentence, locals: {}, variables: [], answer: null, final: worker.final }
   return { reason, state_kept: false, ...takeOutput(worker, `${sentence}\n`), ...facts, usage }
 }
@@ -93,12 +131,4 @@ function reasonOf(result: ResultFrame, interrupted: boolean, outOfMemory: boolea
   // A child of the cell was killed for memory while the worker itself lived on.
   if (outOfMemory) return 'memory_limit'
   return result.exception === null ? 'ok' : 'exception'
-}
-
-function ignoredSentence(limitMs: number): string {
-  return `StepTimeout: the step ran longer than its limit of ${limitMs / 1000} s and caught the interrupt. Variables are kept.`
-}
-
-function timeoutSentence(limitMs: number): string {
-  return `StepTimeout: the step ran longer than its limit of ${limitMs / 1000} s and could not be interrupted, so its process was ended. Variables are lost.`
 }

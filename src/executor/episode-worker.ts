@@ -5,7 +5,9 @@ import { ServiceError } from '../errors.ts'
 import { type RunPolicy, runCell } from './cell-run.ts'
 import type { CellOutcome, EpisodeWorker, OpenRequest, RunRequest } from './executor.ts'
 import { retire } from './pool.ts'
-import type { WorkerProcess } from './worker-process.ts'
+import { KILL_TIMEOUT_MS, LOOKUP_TIMEOUT_MS, type WorkerProcess } from './worker-process.ts'
+
+const LEAST_RUN_MS = 1_000
 
 /** Where processes come from and what rules they run under. */
 export type WorkerSource = {
@@ -13,6 +15,7 @@ export type WorkerSource = {
   policy: RunPolicy
 }
 
+/** An `EpisodeWorker` over the processes of a pool. */
 export class PooledEpisodeWorker implements EpisodeWorker {
   readonly #source: WorkerSource
   readonly #request: OpenRequest
@@ -20,6 +23,8 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   #openingVariables: string[] = []
   #variables: string[] = []
   #queuedMs = 0
+  /** Why the process was gone when the coming cell asked for it. */
+  #lost: string | null = null
   #closed = false
 
   private constructor(source: WorkerSource, request: OpenRequest) {
@@ -41,18 +46,24 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   }
 
   async run(request: RunRequest): Promise<CellOutcome> {
+    const { policy } = this.#source
     const startedAt = performance.now()
+    const reserved = policy.grace_ms + KILL_TIMEOUT_MS + LOOKUP_TIMEOUT_MS
+    // The least time it makes sense to start a cell with; waiting is the service's fault and not charged to the cell.
+    const least = Math.min(request.limit_ms, LEAST_RUN_MS)
     let worker: WorkerProcess
     try {
-      worker = await this.#living()
+      worker = await within(this.#living(), policy.ceiling_ms - reserved - least)
     } catch (error) {
       return infraOutcome(error, performance.now() - startedAt, this.#openingVariables)
     }
-    const queued_ms = this.#queuedMs + performance.now() - startedAt
+    const waited_ms = performance.now() - startedAt
+    const queued_ms = this.#queuedMs + waited_ms
+    const restarted = this.#lost
     this.#queuedMs = 0
-    const policy = this.#source.policy
-    const left = { ...policy, ceiling_ms: policy.ceiling_ms - queued_ms }
-    const outcome = await runCell(worker, request, left, this.#request.onCall)
+    this.#lost = null
+    const left = { ...policy, ceiling_ms: policy.ceiling_ms - waited_ms - reserved }
+    const outcome: CellOutcome = { ...(await runCell(worker, request, left, this.#request.onCall)), restarted }
     outcome.usage.queued_ms = queued_ms
     if (outcome.state_kept) {
       this.#variables = outcome.variables
@@ -88,6 +99,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
     if (this.#closed) throw new ServiceError('shutting_down', 'the episode is closed')
     const worker = await this.#process.catch(() => this.#retake())
     if (worker.alive) return worker
+    this.#lost = (await worker.ended).sentence
     this.#replace(worker)
     return await this.#process
   }
@@ -133,6 +145,7 @@ function infraOutcome(error: unknown, queued_ms: number, variables: string[]): C
   return {
     reason: 'infra_error',
     state_kept: false,
+    restarted: null,
     stdout: nothing,
     stderr: told,
     exception: sentence,
@@ -142,4 +155,13 @@ function infraOutcome(error: unknown, queued_ms: number, variables: string[]): C
     answer: null,
     usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, subcall_wait_ms: 0, queued_ms },
   }
+}
+
+/** Wait for a worker, but not for ever. @throws {ServiceError} `queue_full` when `ms` have passed. */
+function within<Result>(call: Promise<Result>, ms: number): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new ServiceError('queue_full', 'no worker became free in time for this step'))
+    const timer = setTimeout(late, Math.max(ms, 0))
+    call.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

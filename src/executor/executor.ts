@@ -56,6 +56,8 @@ export type CellOutcome = {
   reason: Reason
   /** False when the process was lost: the next cell sees the namespace that opening made. */
   state_kept: boolean
+  /** Why the state of earlier cells was gone before this one began; null when it was not. */
+  restarted: string | null
   stdout: CapturedText
   stderr: CapturedText
   /** `<Type>: <message>` on the first line, then the agent's own frames; null when the cell ran to its end. */

@@ -6,6 +6,7 @@ import { Zygote, type ZygoteOptions } from '../launcher/zygote.ts'
 import type { ReadyFrame } from '../launcher/zygote-frames.ts'
 import { WorkerProcess } from './worker-process.ts'
 
+/** What a pool keeps ready, and how long it lets others wait for it. */
 export type PoolOptions = {
   zygote: ZygoteOptions
   spares: number
@@ -22,9 +23,12 @@ const MAX_STARTING = 2
 /** Failed starts in a row after which waiting opens are told why instead of waiting on. */
 const MAX_FAILURES = 3
 const ZYGOTE_RETRY_MS = 250
+/** Pause after MAX_FAILURES starts failed in a row. */
+const START_RETRY_MS = 1_000
 /** A fork takes a core for a while: let the open that took a spare have it first. */
 const REFILL_DELAY_MS = 5
 
+/** The workers of one zygote that nobody has taken yet, and the queue for them. */
 export class Pool {
   readonly #options: PoolOptions
   #zygote: Zygote
@@ -33,7 +37,7 @@ export class Pool {
   #refillTimer: NodeJS.Timeout | undefined
   #starting = 0
   #failures = 0
-  #replacing = false
+  #replacing: Promise<void> | undefined
   #closing = false
 
   private constructor(options: PoolOptions, zygote: Zygote) {
@@ -94,6 +98,8 @@ export class Pool {
     for (const spare of this.#spares.splice(0)) retire(spare)
     this.#zygote.close()
     await this.#zygote.ended
+    // A replacement that was starting sees that the pool closes, and ends its zygote.
+    await this.#replacing
   }
 
   #takeSpare(): WorkerProcess | undefined {
@@ -106,7 +112,7 @@ export class Pool {
   }
 
   #refill(): void {
-    while (!this.#closing && !this.#replacing && this.#starting < MAX_STARTING && this.#wanted() > 0) {
+    while (!this.#closing && this.#replacing === undefined && this.#starting < MAX_STARTING && this.#wanted() > 0) {
       this.#starting += 1
       void this.#startOne()
     }
@@ -143,6 +149,7 @@ export class Pool {
       if (this.#failures >= MAX_FAILURES) {
         this.#failures = 0
         this.#failWaiters(new ServiceError('worker_start_failed', 'no worker could be started', { cause }))
+        setTimeout(() => this.#refill(), START_RETRY_MS).unref()
         return
       }
     }
@@ -157,10 +164,19 @@ export class Pool {
     const waiter = this.#waiters.shift()
     if (waiter === undefined) {
       this.#spares.push(worker)
+      void worker.ended.then(() => this.#replaceSpare(worker))
       return
     }
     clearTimeout(waiter.timer)
     waiter.resolve(worker)
+  }
+
+  /** A spare that died by itself, for example of the host's memory; one that was taken is no spare any more. */
+  #replaceSpare(worker: WorkerProcess): void {
+    if (!this.#spares.includes(worker)) return
+    this.#spares = this.#spares.filter(spare => spare !== worker)
+    retire(worker)
+    this.#refillSoon()
   }
 
   #giveUp(waiter: Waiter): void {
@@ -178,12 +194,11 @@ export class Pool {
   #watch(zygote: Zygote): void {
     void zygote.ended.then(() => {
       // Its spares live on; only new ones need another zygote.
-      if (!this.#closing) void this.#replaceZygote()
+      if (!this.#closing) this.#replacing = this.#replaceZygote()
     })
   }
 
   async #replaceZygote(): Promise<void> {
-    this.#replacing = true
     for (let attempt = 1; !this.#closing; attempt++) {
       try {
         this.#zygote = await Zygote.start(this.#options.zygote)
@@ -196,9 +211,10 @@ export class Pool {
         await new Promise(resolve => setTimeout(resolve, ZYGOTE_RETRY_MS * Math.min(attempt, 20)).unref())
       }
     }
-    this.#replacing = false
+    this.#replacing = undefined
     if (this.#closing) {
       this.#zygote.close()
+      await this.#zygote.ended
       return
     }
     this.#watch(this.#zygote)

@@ -15,16 +15,27 @@ import { CapturedOutput } from './captured-output.ts'
 import type { OpenRequest } from './executor.ts'
 import { type Ending, explainExit } from './exit.ts'
 import { type FrameOf, OwedFrame, type OwedType } from './owed-frame.ts'
-import { MAX_FRAME_BYTES, parseWorkerFrame, type ResultFrame, type ServiceFrame, type WorkerFrame } from './protocol.ts'
+import {
+  MAX_CELL_BYTES,
+  MAX_CELL_FRAMES,
+  MAX_FRAME_BYTES,
+  parseWorkerFrame,
+  type ResultFrame,
+  type ServiceFrame,
+  type WorkerFrame,
+} from './protocol.ts'
 import { measureShared } from './tree-usage.ts'
 
 /** How long a worker may take to confine itself, and to take the variables of an episode. */
 const READY_TIMEOUT_MS = 20_000
 const OPEN_TIMEOUT_MS = 20_000
-const LOOKUP_TIMEOUT_MS = 2_000
+export const LOOKUP_TIMEOUT_MS = 1_000
 /** How long the kernel may take to end a killed tree before the service answers without knowing. */
-const KILL_TIMEOUT_MS = 5_000
+export const KILL_TIMEOUT_MS = 2_000
+/** Answers that a worker may leave unread. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024
 
+/** What a worker process needs to know of its limits. */
 export type WorkerOptions = {
   /** Characters of each stream kept per cell. */
   keepChars: number
@@ -32,6 +43,7 @@ export type WorkerOptions = {
   memoryBytes: number
 }
 
+/** The life of one worker process, from the fork to its end. */
 export class WorkerProcess {
   readonly stdout: CapturedOutput
   readonly stderr: CapturedOutput
@@ -48,6 +60,8 @@ export class WorkerProcess {
   readonly #counters: TreeCounters
   readonly #owed = new OwedFrame()
   #lastId = 0
+  #writtenBytes = 0
+  #writtenFrames = 0
   #cause: Ending | undefined
   #lastCounters: Counters | undefined
 
@@ -59,7 +73,13 @@ export class WorkerProcess {
     this.calls = new CallDesk(frame => this.#send(frame))
     this.ended = fork.exited.then(report => this.#bury(report))
     fork.socket.on('close', () => this.#fork.kill())
-    const onLine = (line: Buffer) => this.#take(parseWorkerFrame(line))
+    const onLine = (line: Buffer) => {
+      this.#writtenBytes += line.length
+      if (this.#writtenBytes > MAX_CELL_BYTES || ++this.#writtenFrames > MAX_CELL_FRAMES) {
+        throw new ServiceError('protocol_violation', 'the worker floods the service with frames')
+      }
+      this.#take(parseWorkerFrame(line))
+    }
     onLines(fork.socket, MAX_FRAME_BYTES, onLine, error => {
       const message = error instanceof Error ? error.message : String(error)
       this.end({ reason: 'protocol_violation', sentence: `ProtocolViolation: ${message}` })
@@ -137,12 +157,14 @@ export class WorkerProcess {
   run(code: string, limitMs: number): { id: number; reply: Promise<ResultFrame | Ending> } {
     const id = ++this.#lastId
     this.final = null
+    this.#writtenBytes = this.#writtenFrames = 0
     this.#send({ type: 'run', id, code, limit_s: limitMs / 1000 })
     return { id, reply: this.#owed.wait('result', id) }
   }
 
-  interrupt(id: number): void {
-    this.#send({ type: 'interrupt', id })
+  /** @param cause Quoted in the exception that the cell feels. */
+  interrupt(id: number, cause: string): void {
+    this.#send({ type: 'interrupt', id, cause })
   }
 
   /**
@@ -198,6 +220,13 @@ export class WorkerProcess {
   }
 
   #send(frame: ServiceFrame): void {
-    if (!this.#fork.socket.destroyed) this.#fork.socket.write(`${JSON.stringify(frame)}\n`)
+    const { socket } = this.#fork
+    if (socket.destroyed) return
+    if (frame.type === 'reply' && socket.writableLength > MAX_UNREAD_BYTES) {
+      const sentence = 'ProtocolViolation: the worker makes calls and does not read their answers'
+      this.end({ reason: 'protocol_violation', sentence })
+      return
+    }
+    socket.write(`${JSON.stringify(frame)}\n`)
   }
 }

@@ -1,6 +1,6 @@
 /** Pairs what a zygote says about a fork with the socket that the worker brings. */
 
-import { constants, existsSync, openSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { ServiceError } from '../errors.ts'
 import type { WorkFolder } from './workspace.ts'
@@ -8,6 +8,8 @@ import type { Accounting, ExitReport, ForkedFrame, ZygoteFrame } from './zygote-
 
 const MAX_HELLO_BYTES = 256
 const NEWLINE = 0x0a
+/** A fork takes milliseconds; a zygote that needs this long is stuck. */
+const FORK_TIMEOUT_MS = 15_000
 
 /** A forked worker as raw parts. It lives on when its zygote dies; it ends when its socket closes. */
 export type Fork = {
@@ -34,34 +36,45 @@ type Pending = {
   socket?: Socket
   work: WorkFolder | null
   exited: Promise<ExitReport | null>
+  timer: NodeJS.Timeout
   resolve: (fork: Fork) => void
   reject: (error: ServiceError) => void
 }
 
+/** What a desk asks of its zygote. */
+export type ZygoteHand = {
+  /** End the tree of a worker. */
+  kill: (id: string) => void
+  /** It did not fork in time. */
+  stuck: () => void
+}
+
+/** The forks of one zygote that are not complete yet, and the ends of those that are. */
 export class ForkDesk {
-  readonly #kill: (id: string) => void
+  readonly #hand: ZygoteHand
   readonly #pending = new Map<string, Pending>()
   readonly #exits = new Map<string, (report: ExitReport | null) => void>()
   readonly #sockets = new Map<string, Socket>()
 
-  /** @param kill Asks the zygote to end the tree of a worker. */
-  constructor(kill: (id: string) => void) {
-    this.#kill = kill
+  constructor(hand: ZygoteHand) {
+    this.#hand = hand
   }
 
   /** Wait for both halves of a fork that was just asked for. */
   expect(id: string, work: WorkFolder | null): Promise<Fork> {
     const exited = new Promise<ExitReport | null>(settle => this.#exits.set(id, settle))
-    return new Promise((resolve, reject) => this.#pending.set(id, { work, exited, resolve, reject }))
+    const timer = setTimeout(() => this.#hand.stuck(), FORK_TIMEOUT_MS)
+    return new Promise((resolve, reject) => this.#pending.set(id, { work, exited, timer, resolve, reject }))
   }
 
   take(frame: Exclude<ZygoteFrame, { type: 'ready' | 'refused' }>): void {
     const id = frame.worker_id
+    const pending = this.#pending.get(id)
     if (frame.type === 'exited') {
-      this.#settle(id, frame)
+      if (pending !== undefined) this.#fail(id, pending, 'the worker ended before it was connected')
+      else this.#settle(id, frame)
       return
     }
-    const pending = this.#pending.get(id)
     if (pending === undefined) return
     if (frame.type === 'forked') {
       pending.forked = frame
@@ -105,27 +118,27 @@ export class ForkDesk {
   #complete(id: string, pending: Pending): void {
     const { forked, socket, exited, work, resolve } = pending
     if (forked === undefined || socket === undefined) return
-    const pipes = takeFifos([forked.stdout, forked.stderr])
-    if (pipes === null) {
-      this.#kill(id)
-      this.#fail(id, pending, 'the run folder is gone: the zygote is leaving')
+    const pipes = takeFifos(forked)
+    if (typeof pipes === 'string') {
+      this.#hand.kill(id)
+      this.#fail(id, pending, pipes)
       return
     }
+    clearTimeout(pending.timer)
     this.#pending.delete(id)
     this.#sockets.set(id, socket)
     resolve({
       id,
       pid: forked.pid,
       socket,
-      stdoutFd: pipes[0],
-      stderrFd: pipes[1],
+      ...pipes,
       accounting: forked.accounting,
       exited,
       workFolder: work?.path ?? null,
       removeWork: async () => await work?.remove(),
       kill: () => {
         if (!this.#exits.has(id)) return
-        this.#kill(id)
+        this.#hand.kill(id)
         // The episode's init ends its tree when this closes, whether the zygote lives or not.
         socket.destroy()
       },
@@ -139,6 +152,7 @@ export class ForkDesk {
   }
 
   #fail(id: string, pending: Pending, message: string): void {
+    clearTimeout(pending.timer)
     this.#pending.delete(id)
     this.#exits.delete(id)
     pending.socket?.destroy()
@@ -150,16 +164,18 @@ export class ForkDesk {
 /**
  * Open the reading ends without waiting for a writer, and remove the names: nobody else opens them.
  *
- * @returns Null when the zygote has removed them already.
+ * @returns Why it can't be done, when the run folder is gone or descriptors have run out.
  */
-function takeFifos(paths: [string, string]): [number, number] | null {
-  const [stdout, stderr] = paths
-  if (!paths.every(path => existsSync(path))) return null
-  const opened: [number, number] = [openReader(stdout), openReader(stderr)]
-  for (const path of paths) unlinkSync(path)
-  return opened
-}
-
-function openReader(path: string): number {
-  return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+function takeFifos({ stdout, stderr }: ForkedFrame): { stdoutFd: number; stderrFd: number } | string {
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK
+  let stdoutFd: number | undefined
+  try {
+    stdoutFd = openSync(stdout, flags)
+    return { stdoutFd, stderrFd: openSync(stderr, flags) }
+  } catch (error) {
+    if (stdoutFd !== undefined) closeSync(stdoutFd)
+    return `the worker's output can not be read: ${error instanceof Error ? error.message : String(error)}`
+  } finally {
+    for (const path of [stdout, stderr]) if (existsSync(path)) unlinkSync(path)
+  }
 }

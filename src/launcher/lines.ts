@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { ServiceError } from '../errors.ts'
 
 const NEWLINE = 0x0a
+const FIRST_BYTES = 4096
 
 /**
  * Call back for each complete line of a stream, split on byte 0x0A only.
@@ -11,9 +12,8 @@ const NEWLINE = 0x0a
  * Bytes after the last newline are dropped: a process that died mid-line has
  * not written a frame.
  *
- * @param maxLineBytes Longest line accepted, newline excluded; a longer one
- * ends the reading with `protocol_violation`, so memory held stays below that
- * plus one chunk.
+ * @param maxLineBytes Longest line accepted, newline excluded; a longer one ends the reading with
+ * `protocol_violation`. A line that arrives in pieces, however small, is held in less than twice its size.
  * @param onLine May throw; the error goes to `onError` and reading stops.
  */
 export function onLines(
@@ -22,8 +22,7 @@ export function onLines(
   onLine: (line: Buffer) => void,
   onError: (error: unknown) => void,
 ): void {
-  let parts: Buffer[] = []
-  let held = 0
+  const partial = new PartialLine()
   let stopped = false
   source.on('data', (chunk: Buffer) => {
     if (stopped) return
@@ -31,21 +30,45 @@ export function onLines(
       let start = 0
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
         const rest = chunk.subarray(start, end)
-        const line = parts.length === 0 ? rest : Buffer.concat([...parts, rest])
-        parts = []
-        held = 0
         start = end + 1
-        onLine(line)
+        onLine(partial.finish(rest))
       }
       if (start === chunk.length) return
-      parts.push(chunk.subarray(start))
-      held += chunk.length - start
-      if (held > maxLineBytes)
+      partial.push(chunk.subarray(start))
+      if (partial.length > maxLineBytes) {
         throw new ServiceError('protocol_violation', `a line is longer than ${maxLineBytes} bytes`)
+      }
     } catch (error) {
       stopped = true
-      parts = []
+      partial.finish(Buffer.alloc(0))
       onError(error)
     }
   })
+}
+
+/** A line that has not ended yet, in one buffer that doubles. */
+class PartialLine {
+  #held: Buffer = Buffer.alloc(0)
+  length = 0
+
+  push(piece: Buffer): void {
+    const needed = this.length + piece.length
+    if (needed > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#held.length, FIRST_BYTES))
+      this.#held.copy(larger, 0, 0, this.length)
+      this.#held = larger
+    }
+    piece.copy(this.#held, this.length)
+    this.length = needed
+  }
+
+  /** The whole line; what comes after it starts afresh. */
+  finish(last: Buffer): Buffer {
+    if (this.length === 0) return last
+    this.push(last)
+    const line = this.#held.subarray(0, this.length)
+    this.#held = Buffer.alloc(0)
+    this.length = 0
+    return line
+  }
 }

@@ -81,3 +81,4 @@ export type ControlFrame =
   | ConfigureFrame
   | { type: 'fork'; worker_id: string; work: string | null }
   | { type: 'kill'; worker_id: string }
+  | { type: 'stop' }

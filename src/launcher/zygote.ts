@@ -17,9 +17,14 @@ import { type ConfigureFrame, type ControlFrame, type ReadyFrame, ZygoteFrame } 
 
 const MAX_CONTROL_BYTES = 1 << 20
 const STDERR_KEPT_CHARS = 4096
+/** A cold disk may take a minute to read torch. */
+const START_TIMEOUT_MS = 180_000
+/** A zygote gives its workers five seconds to end. */
+const STOP_TIMEOUT_MS = 8_000
 /** Longest path the kernel takes for a socket, its final zero included. */
 const SOCKET_PATH_BYTES = 108
 
+/** How to start a zygote; see `ConfigureFrame` for the rest. */
 export type ZygoteOptions = Omit<ConfigureFrame, 'type' | 'socket'> & {
   /** The interpreter. */
   python: string
@@ -31,6 +36,7 @@ export type ZygoteOptions = Omit<ConfigureFrame, 'type' | 'socket'> & {
 
 let zygoteCount = 0
 
+/** A zygote that has imported its packages and forks on request. */
 export class Zygote {
   readonly ready: ReadyFrame
   /** Resolves when the process is gone. */
@@ -86,13 +92,20 @@ export class Zygote {
     // A write to a zygote that just died is answered by its end, not by an error here.
     child.stdin.on('error', error => onLog(`zygote stdin: ${error.message}`))
     const write = (frame: ControlFrame) => void child.stdin.write(`${JSON.stringify(frame)}\n`)
-    const desk = new ForkDesk(worker_id => child.stdin.writable && write({ type: 'kill', worker_id }))
+    const desk = new ForkDesk({
+      kill: worker_id => child.stdin.writable && write({ type: 'kill', worker_id }),
+      stuck: () => child.kill('SIGKILL'),
+    })
     const ended = child.then(() => {
       server.close()
       desk.bury()
     })
     server.on('connection', socket => desk.greet(socket))
+    // Out of descriptors, most likely: the connection is not accepted, and its fork times out.
+    server.on('error', error => onLog(`zygote socket: ${error.message}`))
     write({ type: 'configure', socket: path, ...configure })
+    const late = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
+    void ended.then(() => clearTimeout(late))
     const ready = await new Promise<ReadyFrame>((resolve, reject) => {
       const onLine = (line: Buffer) => {
         const frame = ZygoteFrame.parse(JSON.parse(line.toString('utf8')))
@@ -107,12 +120,20 @@ export class Zygote {
       const died = () => `Python ended while it started: ${stderr.trim() || 'no message'}`
       void ended.then(() => reject(new ServiceError('worker_start_failed', died())))
     })
+    clearTimeout(late)
     if (ready.protocol !== options.protocol) {
       child.kill('SIGKILL')
       const versions = `the Python side speaks protocol ${ready.protocol}, expected ${options.protocol}`
       throw new ServiceError('worker_start_failed', versions)
     }
-    return new Zygote(ready, { desk, ended, write, finish: () => child.stdin.end() }, options.run_dir)
+    const finish = () => {
+      if (child.stdin.writableEnded) return
+      write({ type: 'stop' })
+      child.stdin.end()
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+      void ended.then(() => clearTimeout(timer))
+    }
+    return new Zygote(ready, { desk, ended, write, finish }, options.run_dir)
   }
 
   /**

@@ -8,6 +8,7 @@ const silent: CapturedText = { text: '', total_chars: 0, total_bytes: 0, truncat
 const ran: CellOutcome = {
   reason: 'ok',
   state_kept: true,
+  restarted: null,
   stdout: silent,
   stderr: silent,
   exception: null,

@@ -103,7 +103,10 @@ test('a worker that dies between two steps is replaced before the next', async (
   const episode = descendants().flatMap(({ pid }) => (before.includes(pid) ? [] : [pid]))
   await run(worker, 'import os, threading\nthreading.Timer(0.05, lambda: os._exit(3)).start()')
   await untilGone(episode)
-  assert.equal((await run(worker, 'print(context)')).stdout.text, 'kept\n')
+  const outcome = await run(worker, 'print(context)')
+  assert.equal(outcome.stdout.text, 'kept\n')
+  assert.match(outcome.restarted ?? '', /status 3/)
+  assert.equal((await run(worker, 'print(context)')).restarted, null)
   await executor.close()
 })
 

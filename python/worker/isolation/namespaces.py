@@ -63,7 +63,12 @@ class PidNamespaceForker:
 
     def _fork_twice(self) -> int:
         reader, writer = os.pipe()
-        middle = os.fork()
+        try:
+            middle = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            raise
         if middle == 0:
             result = struct.pack("=ii", 0, errno.EIO)
             try:
