@@ -21,29 +21,29 @@ export type RunningServer = {
  */
 export async function startServer(config: Config): Promise<RunningServer> {
   const executor = await startExecutor(config, line => process.stderr.write(`${line}\n`))
-  const environments = createEnvironments({ executor, config })
-  const sessions = new SessionTable({
-    environments,
-    capacity: config.MAX_CONCURRENT_ENVS,
-    idleMs: config.EPISODE_IDLE_S * 1000,
-    lifetimeMs: config.EPISODE_LIFETIME_S * 1000,
-  })
+  const closers = [() => executor.close()]
   let closing = false
-  const health: AppOptions['health'] = () => {
-    const description = executor.describe()
-    const status = closing ? 'unhealthy' : description.forking ? 'healthy' : 'degraded'
-    return { status, details: { executor: description } }
-  }
-  let app: Awaited<ReturnType<typeof buildApp>> | undefined
   const close = async () => {
     closing = true
-    // First, so that running steps end and the requests that wait for them are answered.
-    sessions.close()
-    await app?.close()
-    await executor.close()
+    // In the reverse order of making. A closer that fails must not keep the next from closing.
+    const failures: unknown[] = []
+    for (const closer of closers.reverse()) await closer().catch((failure: unknown) => failures.push(failure))
+    if (failures.length > 0) throw new AggregateError(failures, 'the service did not close cleanly')
   }
   try {
-    app = await buildApp({
+    const environments = createEnvironments({ executor, config })
+    const sessions = new SessionTable({
+      environments,
+      capacity: config.MAX_CONCURRENT_ENVS,
+      idleMs: config.EPISODE_IDLE_S * 1000,
+      lifetimeMs: config.EPISODE_LIFETIME_S * 1000,
+    })
+    const health: AppOptions['health'] = () => {
+      const description = executor.describe()
+      const status = closing ? 'unhealthy' : description.forking ? 'healthy' : 'degraded'
+      return { status, details: { executor: description } }
+    }
+    const app = await buildApp({
       sessions,
       environments,
       defaultEnvironment: config.FORKYARD_ENV,
@@ -54,6 +54,11 @@ export async function startServer(config: Config): Promise<RunningServer> {
       logLevel: config.LOG_LEVEL,
       webInterface: config.ENABLE_WEB_INTERFACE ? { readmePath: config.ENV_README_PATH } : null,
       tasks: new Map(),
+    })
+    closers.push(async () => {
+      // Sessions first, so that running steps end and the requests that wait for them are answered.
+      sessions.close()
+      await app.close()
     })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     return { url, close: once(close) }

@@ -27,7 +27,7 @@ export type ExecutorOptions = Pick<
  */
 export async function createExecutor(options: ExecutorOptions): Promise<Executor> {
   const { preload, policy, python, python_path, level, min_level, limits, onLog, ...pool } = options
-  const folder = await makeRunFolder()
+  const folder = await makeRunFolder(onLog)
   const common = { python, python_path, level, min_level, limits, onLog }
   const run = { protocol: PROTOCOL_VERSION, run_dir: folder.path, canary: folder.canary }
   const starts = preload.map(async set => {
@@ -39,7 +39,7 @@ export async function createExecutor(options: ExecutorOptions): Promise<Executor
   const failed = started.find(result => result.status === 'rejected')
   if (failed !== undefined) {
     await Promise.all([...pools.values()].map(each => each.close()))
-    folder.remove()
+    await folder.remove()
     throw failed.reason
   }
   return new PooledExecutor(pools, policy, folder)
@@ -100,6 +100,6 @@ class PooledExecutor implements Executor {
     for (const worker of busy) retire(worker)
     await Promise.all([...this.#pools.values()].map(pool => pool.close()))
     await Promise.all(busy.map(worker => worker.ended))
-    this.#folder.remove()
+    await this.#folder.remove()
   }
 }

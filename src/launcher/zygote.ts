@@ -42,19 +42,21 @@ export class Zygote {
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>
   readonly #runDir: string
+  readonly #onLog: (line: string) => void
   readonly #write: (frame: ControlFrame) => void
   readonly #desk: ForkDesk
   readonly #finish: () => void
   #forkCount = 0
   #alive = true
 
-  private constructor(ready: ReadyFrame, parts: Parts, runDir: string) {
+  private constructor(ready: ReadyFrame, parts: Parts, { run_dir, onLog }: ZygoteOptions) {
     this.ready = ready
     this.ended = parts.ended
     this.#desk = parts.desk
     this.#write = parts.write
     this.#finish = parts.finish
-    this.#runDir = runDir
+    this.#runDir = run_dir
+    this.#onLog = onLog
     void parts.ended.then(() => {
       this.#alive = false
     })
@@ -133,7 +135,7 @@ export class Zygote {
       const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
       void ended.then(() => clearTimeout(timer))
     }
-    return new Zygote(ready, { desk, ended, write, finish }, options.run_dir)
+    return new Zygote(ready, { desk, ended, write, finish }, options)
   }
 
   /**
@@ -142,7 +144,7 @@ export class Zygote {
    * @throws {ServiceError} `worker_start_failed`.
    */
   async fork(): Promise<Fork> {
-    const work = this.ready.level === 'namespaces' ? null : await makeWorkFolder(this.#runDir)
+    const work = this.ready.level === 'namespaces' ? null : await makeWorkFolder(this.#runDir, this.#onLog)
     if (!this.#alive) throw new ServiceError('worker_start_failed', 'the zygote is gone')
     const worker_id = `${this.ready.pid}-${++this.#forkCount}`
     const fork = this.#desk.expect(worker_id, work)

@@ -70,6 +70,23 @@ for (const level of LEVELS) {
       await next.executor.close()
     })
 
+    test('a fork that fails costs no live episode, and the next one works', async () => {
+      const { executor, open } = await openExecutor({ SANDBOX_LEVEL: level, WARM_SPARES: '0' })
+      const worker = await open()
+      await run(worker, 'x = 41')
+      const zygote = descendants().find(({ pid }) => descendants(pid).length > 0)
+      assert.ok(zygote !== undefined)
+      const limitFiles = (count: number) => execa('prlimit', [`--pid=${zygote.pid}`, `--nofile=${count}:`])
+      await limitFiles(8)
+      await assert.rejects(open(), { code: 'worker_start_failed' })
+      assert.equal((await run(worker, 'print(x + 1)')).stdout.text, '42\n')
+      await limitFiles(1024)
+      assert.equal((await run(await open(), 'print("new")')).stdout.text, 'new\n')
+      await executor.close()
+      assert.deepEqual(descendants(), [])
+      assert.deepEqual(controlGroupsOf(zygote.pid), [])
+    })
+
     test('a server that is killed takes every process and folder with it', async () => {
       const service = await startServiceProcess(level)
       const pids = [service.pid, ...descendants(service.pid).map(({ pid }) => pid)]
