@@ -1,12 +1,17 @@
 /** Watches a running cell for what no timer sees: CPU of many threads, output, and memory where no cgroup counts it. */
 
-import { existsSync, lstatSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
 import type { Ending } from './exit.ts'
+import { inspectFolder } from './folder-usage.ts'
 import { readTree } from './tree-usage.ts'
 import type { WorkerProcess } from './worker-process.ts'
 
 const TICK_MS = 200
+/** A look at the work folder is followed by a pause of this many times what it took, so it takes a tenth of a core. */
+const PAUSE_FACTOR = 10
+const MAX_PAUSE_MS = 2_000
+/** Looks in a row that may leave a part of the tree unread, as when the service is out of descriptors for a moment. */
+const MAX_UNREAD = 10
 
 export type WatchLimits = {
   memory_bytes: number
@@ -18,11 +23,13 @@ export type WatchLimits = {
 }
 
 /**
- * Look at a cell every TICK_MS until `stop`.
+ * Look at a cell every TICK_MS until `stop`, and at its work folder as often as that is cheap.
+ *
+ * A look that fails ends the worker with `infra_error`: a cell that can't be watched does not go on.
  *
  * @param cpuBeforeMs CPU time of the tree when the cell began, in milliseconds; null where nothing counts it.
  * @param cpuLimitMs CPU time the cell may use, in milliseconds.
- * @param onCpu Called once when it has used more.
+ * @param onCpu Called once it has used more, at every look.
  */
 export function watchCell(
   worker: WorkerProcess,
@@ -31,25 +38,60 @@ export function watchCell(
   cpuLimitMs: number,
   onCpu: () => void,
 ): { stop(): void } {
+  let unreadLooks = 0
   const look = () => {
-    const cpu = worker.cpuMs()
-    if (cpu !== null && cpuBeforeMs !== null && cpu - cpuBeforeMs > cpuLimitMs) onCpu()
-    const breach = findBreach(worker, limits)
-    if (breach !== null) worker.end(breach)
+    try {
+      const cpu = worker.cpuMs()
+      if (cpu !== null && cpuBeforeMs !== null && cpu - cpuBeforeMs > cpuLimitMs) onCpu()
+      const breach = findOutputBreach(worker, limits) ?? findTreeBreach(worker, limits)
+      unreadLooks = breach?.reason === 'infra_error' ? unreadLooks + 1 : 0
+      if (breach !== null && (unreadLooks === 0 || unreadLooks > MAX_UNREAD)) worker.end(breach)
+    } catch (error) {
+      worker.end(unwatched(error instanceof Error ? error.message : String(error)))
+    }
   }
   const timer = setInterval(look, TICK_MS)
-  return { stop: () => clearInterval(timer) }
+  const folder = watchFolder(worker, limits)
+  const stop = () => {
+    clearInterval(timer)
+    folder.stop()
+  }
+  return { stop }
 }
 
-function findBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
-  const written = worker.stdout.totalBytes + worker.stderr.totalBytes
-  if (limits.output_bytes > 0 && written > limits.output_bytes) {
-    return { reason: 'output_limit', sentence: `OutputLimit: the step wrote more than ${limits.output_bytes} bytes` }
+/** One look at a time; the next one after a pause that grows with what the last one took. */
+function watchFolder(worker: WorkerProcess, limits: WatchLimits): { stop(): void } {
+  if (worker.workFolder === null) return { stop: () => undefined }
+  const stopped = new AbortController()
+  let timer: NodeJS.Timeout
+  const look = async () => {
+    const startedAt = performance.now()
+    const breach = await findDiskBreach(worker, limits, stopped.signal)
+    if (stopped.signal.aborted) return
+    if (breach !== null) worker.end(breach)
+    else timer = setTimeout(look, pauseAfter(performance.now() - startedAt))
   }
-  const disk = findDiskBreach(worker, limits)
-  if (disk !== null) return disk
+  timer = setTimeout(look, TICK_MS)
+  const stop = () => {
+    stopped.abort()
+    clearTimeout(timer)
+  }
+  return { stop }
+}
+
+function pauseAfter(lookMs: number): number {
+  return Math.min(Math.max(TICK_MS, lookMs * PAUSE_FACTOR), MAX_PAUSE_MS)
+}
+
+function findOutputBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
+  const written = worker.stdout.totalBytes + worker.stderr.totalBytes
+  if (limits.output_bytes === 0 || written <= limits.output_bytes) return null
+  return { reason: 'output_limit', sentence: `OutputLimit: the step wrote more than ${limits.output_bytes} bytes` }
+}
+
+function findTreeBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
   if (worker.accounted) return null
-  const tree = readTree(worker.pid, worker.sharedBytes)
+  const tree = readTree(worker.pid, worker.sharedBytes, limits.processes)
   if (tree.memory_bytes > limits.memory_bytes) {
     return {
       reason: 'memory_limit',
@@ -62,31 +104,28 @@ function findBreach(worker: WorkerProcess, limits: WatchLimits): Ending | null {
       sentence: `ProcessLimit: the episode had more than ${limits.processes} processes and was ended`,
     }
   }
+  return tree.unread === null ? null : unwatched(tree.unread)
+}
+
+/**
+ * Whether a work folder on the host's disk is past its limits; a file system of its own has them built in.
+ *
+ * Never rejects, and answers within seconds whatever the folder holds.
+ *
+ * @param stopped Once aborted, the answer is null.
+ */
+export async function findDiskBreach(
+  worker: WorkerProcess,
+  limits: WatchLimits,
+  stopped: AbortSignal = new AbortController().signal,
+): Promise<Ending | null> {
+  if (worker.workFolder === null) return null
+  const finding = await inspectFolder(worker.workFolder, limits, stopped)
+  if (finding.verdict === 'past') return { reason: 'disk_limit', sentence: `DiskLimit: the work folder ${finding.why}` }
+  if (finding.verdict === 'unknown') return unwatched(`the work folder could not be measured: ${finding.why}`)
   return null
 }
 
-/** Whether a work folder on the host's disk has grown past its limits; a file system of its own has them built in. */
-export function findDiskBreach(worker: WorkerProcess, { disk_bytes, inodes }: WatchLimits): Ending | null {
-  if (worker.workFolder === null) return null
-  const used = folderUsage(worker.workFolder, inodes)
-  if (used.bytes <= disk_bytes && used.files <= inodes) return null
-  const sentence = `DiskLimit: the work folder grew past ${disk_bytes} bytes or ${inodes} files`
-  return { reason: 'disk_limit', sentence }
-}
-
-/** Size of a folder; stops counting once there are more than `maxFiles` entries. */
-function folderUsage(root: string, maxFiles: number): { bytes: number; files: number } {
-  let bytes = 0
-  let files = 0
-  const todo = [root]
-  for (let folder = todo.pop(); folder !== undefined && files <= maxFiles; folder = todo.pop()) {
-    if (!existsSync(folder)) continue
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      files += 1
-      const path = join(folder, entry.name)
-      if (entry.isDirectory()) todo.push(path)
-      else bytes += (lstatSync(path, { throwIfNoEntry: false })?.blocks ?? 0) * 512
-    }
-  }
-  return { bytes, files }
+function unwatched(why: string): Ending {
+  return { reason: 'infra_error', sentence: `InfraError: the step could not be watched: ${why}` }
 }
