@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.ts'
 import { type RunPolicy, runCell } from './cell-run.ts'
 import type { CellOutcome, EpisodeWorker, OpenRequest, RunRequest } from './executor.ts'
 import { retire } from './pool.ts'
+import { watchIdle } from './watchdog.ts'
 import { KILL_TIMEOUT_MS, LOOKUP_TIMEOUT_MS, type WorkerProcess } from './worker-process.ts'
 
 const LEAST_RUN_MS = 1_000
@@ -25,6 +26,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   #queuedMs = 0
   /** Why the process was gone when the coming cell asked for it. */
   #lost: string | null = null
+  #idleWatch: { stop(): void } | undefined
   #closed = false
 
   private constructor(source: WorkerSource, request: OpenRequest) {
@@ -62,11 +64,13 @@ export class PooledEpisodeWorker implements EpisodeWorker {
     const restarted = this.#lost
     this.#queuedMs = 0
     this.#lost = null
+    this.#idleWatch?.stop()
     const left = { ...policy, ceiling_ms: policy.ceiling_ms - waited_ms - reserved }
     const outcome: CellOutcome = { ...(await runCell(worker, request, left, this.#request.onCall)), restarted }
     outcome.usage.queued_ms = queued_ms
     if (outcome.state_kept) {
       this.#variables = outcome.variables
+      if (!this.#closed) this.#idleWatch = watchIdle(worker, policy.limits)
       return outcome
     }
     this.#replace(worker)
@@ -87,6 +91,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
   close(): void {
     if (this.#closed) return
     this.#closed = true
+    this.#idleWatch?.stop()
     this.#process.then(
       worker => retire(worker),
       // Nothing was taken, so there is nothing to end.

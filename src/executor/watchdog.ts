@@ -1,4 +1,4 @@
-/** Watches a running cell for what no timer sees: CPU of many threads, output, and memory where no cgroup counts it. */
+/** Watches a worker for what no timer sees: CPU of many threads, output, and memory where no cgroup counts it. */
 
 import { performance } from 'node:perf_hooks'
 import type { Ending } from './exit.ts'
@@ -13,6 +13,7 @@ const MAX_PAUSE_MS = 2_000
 /** Looks in a row that may leave a part of the tree unread, as when the service is out of descriptors for a moment. */
 const MAX_UNREAD = 10
 
+/** Ceilings that a watchdog keeps where the kernel doesn't. */
 export type WatchLimits = {
   memory_bytes: number
   processes: number
@@ -59,8 +60,31 @@ export function watchCell(
   return { stop }
 }
 
+/**
+ * Look now and then at a worker between two cells, where its processes may still write and allocate.
+ *
+ * Only what the kernel doesn't limit by itself needs it: a work folder on the host's disk, a tree without a cgroup.
+ */
+export function watchIdle(worker: WorkerProcess, limits: WatchLimits): { stop(): void } {
+  const folder = watchFolder(worker, limits, MAX_PAUSE_MS)
+  void worker.ended.then(() => folder.stop())
+  if (worker.accounted) return folder
+  const look = () => {
+    const breach = findTreeBreach(worker, limits)
+    // What can't be read now is looked at again; nothing runs that waits for an answer.
+    if (breach !== null && breach.reason !== 'infra_error') worker.end(breach)
+  }
+  const timer = setInterval(look, MAX_PAUSE_MS)
+  void worker.ended.then(() => clearInterval(timer))
+  const stop = () => {
+    clearInterval(timer)
+    folder.stop()
+  }
+  return { stop }
+}
+
 /** One look at a time; the next one after a pause that grows with what the last one took. */
-function watchFolder(worker: WorkerProcess, limits: WatchLimits): { stop(): void } {
+function watchFolder(worker: WorkerProcess, limits: WatchLimits, leastPauseMs = TICK_MS): { stop(): void } {
   if (worker.workFolder === null) return { stop: () => undefined }
   const stopped = new AbortController()
   let timer: NodeJS.Timeout
@@ -69,9 +93,9 @@ function watchFolder(worker: WorkerProcess, limits: WatchLimits): { stop(): void
     const breach = await findDiskBreach(worker, limits, stopped.signal)
     if (stopped.signal.aborted) return
     if (breach !== null) worker.end(breach)
-    else timer = setTimeout(look, pauseAfter(performance.now() - startedAt))
+    else timer = setTimeout(look, Math.max(leastPauseMs, pauseAfter(performance.now() - startedAt)))
   }
-  timer = setTimeout(look, TICK_MS)
+  timer = setTimeout(look, leastPauseMs)
   const stop = () => {
     stopped.abort()
     clearTimeout(timer)

@@ -33,7 +33,8 @@ export async function untilGone(pids: number[]): Promise<void> {
   await until(() => pids.every(pid => !runs(pid)), `still running: ${pids.filter(runs).map(describe).join(', ')}`)
 }
 
-async function until(holds: () => boolean, complaint: string): Promise<void> {
+/** Resolves when `holds` does; for what no event tells. */
+export async function until(holds: () => boolean, complaint: string): Promise<void> {
   for (const deadline = performance.now() + PATIENCE_MS; !holds(); await delay(LOOK_MS)) {
     if (performance.now() > deadline) throw new Error(complaint)
   }
