@@ -3,14 +3,16 @@
 import functools
 import itertools
 import json
-import os
 import traceback
 from collections.abc import Callable
+from os import getpid
 from typing import Any
 
 from worker.channel import Channel
 from worker.namespace import as_text
-from worker.protocol import MAX_ANSWER_CHARS, FrameError
+from worker.protocol import FrameError, cut_answer
+
+_encode_anything = json.JSONEncoder(default=repr, ensure_ascii=False).encode
 
 
 class CallFailed(RuntimeError):
@@ -23,7 +25,7 @@ class Helpers:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._numbers = itertools.count(1)
-        self._pid = os.getpid()
+        self._pid = getpid()
         self.cell = 0
         self.names: Callable[[], list[str]] = list
         self.find: Callable[[str], Any] = lambda name: None
@@ -97,15 +99,16 @@ class Helpers:
         return self.names()
 
     def _announce(self, text: str) -> None:
-        if len(text) > MAX_ANSWER_CHARS:
-            self.note(f"note: the answer has {len(text)} characters and was cut to {MAX_ANSWER_CHARS}\n")
-        if os.getpid() == self._pid:
-            self._channel.send("final", id=self.cell, value=text[:MAX_ANSWER_CHARS])
+        value = cut_answer(text)
+        if len(value) < len(text):
+            self.note(f"note: the answer has {len(text)} characters and was cut to {len(value)}\n")
+        if getpid() == self._pid:
+            self._channel.send("final", id=self.cell, value=value)
 
 
 def safe_json_dumps(value: Any) -> str:
     """JSON text of any value; what JSON doesn't know is written as its `repr`."""
-    return json.dumps(value, default=repr, ensure_ascii=False)
+    return _encode_anything(value)
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

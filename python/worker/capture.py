@@ -8,7 +8,11 @@ survives the worker.
 import ctypes
 import io
 import os
+import select
 import sys
+from os import dup2, fstat, get_blocking, set_blocking, write
+
+from worker.interrupt import StepTimeout
 
 # Line buffered: what was printed before a hang that no signal can break has left the process.
 _IOLBF = 1
@@ -24,9 +28,10 @@ class StandardStreams:
         self._stdin = _reader(0)
         self._stdout = _writer(1)
         self._stderr = _writer(2)
-        self._libc = ctypes.CDLL(None)
-        libc_stdout = ctypes.c_void_p.in_dll(self._libc, "stdout")
-        self._libc.setvbuf(libc_stdout, None, _IOLBF, 0)
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _IOLBF, 0)
+        self._fflush = libc.fflush
+        self._poll = select.poll
         self._identity = [_identity(target) for target in range(3)]
         self.restore()
 
@@ -35,14 +40,17 @@ class StandardStreams:
         replaced = []
         for target, spare in enumerate(self._spares):
             if _identity(target) != self._identity[target]:
-                os.dup2(spare, target)
+                dup2(spare, target)
                 replaced.append(f"descriptor {target}")
+            if not get_blocking(spare):
+                # Event loops do that to the pipes they are given; `print` can't live with it.
+                set_blocking(spare, True)
         # A closed wrapper can't be reopened: make another over the same descriptor.
-        if self._stdout.closed:
+        if not _is_open(self._stdout):
             self._stdout = _writer(1)
-        if self._stderr.closed:
+        if not _is_open(self._stderr):
             self._stderr = _writer(2)
-        if self._stdin.closed:
+        if not _is_open(self._stdin):
             self._stdin = _reader(0)
         for name, stream in (("stdin", self._stdin), ("stdout", self._stdout), ("stderr", self._stderr)):
             if getattr(sys, name, None) is not stream:
@@ -51,20 +59,37 @@ class StandardStreams:
                 replaced.append(f"sys.{name}")
         return replaced
 
-    def flush(self) -> None:
-        """Empty Python's and C's buffers into the pipes."""
-        for stream in (sys.stdout, sys.stderr, self._stdout, self._stderr):
+    def flush(self) -> list[str]:
+        """Empty Python's and C's buffers into the pipes; returns which could not be, and why.
+
+        Raises:
+            StepTimeout: The cell was interrupted in the `flush` of a stream of agent code.
+        """
+        failed = []
+        own = [self._stdout, self._stderr]
+        found = [getattr(sys, "stdout", None), getattr(sys, "stderr", None)]
+        for stream in own + [other for other in found if other is not own[0] and other is not own[1]]:
             try:
-                stream.flush()
-            except Exception:
-                continue
-        self._libc.fflush(None)
+                if stream is not None and not getattr(stream, "closed", False):
+                    stream.flush()
+            except StepTimeout:
+                raise
+            except BaseException as error:
+                failed.append(f"{type(stream).__name__} ({type(error).__name__})")
+        self._fflush(None)
+        return failed
 
     def print_error(self, text: str) -> None:
         """Write to descriptor 2 of the worker, whatever `sys.stderr` is now."""
         data = text.encode("utf-8", "backslashreplace")
         while data:
-            data = data[os.write(self._spares[2], data) :]
+            try:
+                data = data[write(self._spares[2], data) :]
+            except BlockingIOError:
+                # Agent code made the pipe non-blocking.
+                poller = self._poll()
+                poller.register(self._spares[2], select.POLLOUT)
+                poller.poll()
 
 
 def _reader(descriptor: int) -> io.TextIOWrapper:
@@ -78,9 +103,17 @@ def _writer(descriptor: int) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
+def _is_open(stream: io.TextIOWrapper) -> bool:
+    try:
+        return not stream.closed
+    except ValueError:
+        # Agent code took its buffer away with detach().
+        return False
+
+
 def _identity(descriptor: int) -> tuple[int, int] | None:
     try:
-        status = os.fstat(descriptor)
+        status = fstat(descriptor)
     except OSError:
         return None
     return status.st_dev, status.st_ino

@@ -1,17 +1,28 @@
 """Run one cell of agent code and describe what happened."""
 
 import ast
-import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from os import _exit, getpid
+from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 from worker.capture import StandardStreams
 from worker.channel import Channel
 from worker.failure import describe, innermost_cell_line, remember_source
 from worker.interrupt import StepTimeout
-from worker.namespace import Namespace, restore_builtins
+from worker.namespace import Before, Namespace, restore_builtins
 from worker.protocol import RunFrame
+
+_T = TypeVar("_T")
+# Bound by name, like all that is called before the built-ins are back.
+_exec = exec
+#: How deep the worker itself must be able to call.
+_RECURSION_LIMIT = getrecursionlimit()
+# A handler of agent code raises at most once per signal; more than this is one that never stops.
+_TRIES = tuple(range(100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,59 +52,45 @@ class CellRunner:
         self._channel = channel
         self._streams = streams
         self._namespace = namespace
-        self._pid = os.getpid()
+        self._pid = getpid()
         self._count = 0
+        self._cell = 0
+        # The cell an interrupt may raise in at this moment; None while the worker works for itself.
         self._running: int | None = None
+        self._late: StepTimeout | None = None
+        self._before = Before({}, {})
+        self._put_back: list[str] = []
+        self._notes: list[str] = []
         channel.deliver_interrupt = self._deliver
+        channel.signals.hold()
 
     def run(self, frame: RunFrame) -> CellResult:
-        """Run one cell. Never raises for what agent code does, however it ends."""
+        """Run one cell. What agent code raises, in the cell or while it is described, is told in the result.
+
+        Raises:
+            OSError: The worker's own descriptors are gone.
+        """
         self._count += 1
-        filename = f"<cell {self._count}>"
-        remember_source(filename, frame.code)
-        self._streams.restore()
-        self._channel.interrupted_cell = None
-        before = self._namespace.before(None)
+        self._cell, self._late, self._before = frame.id, None, Before({}, {})
+        self._put_back, self._notes = [], []
         raised: BaseException | None = None
-        interrupted = False
         try:
-            self._running = frame.id
-            self._channel.listen()
-            tree = _parse(frame.code, filename)
-            before = self._namespace.before(tree)
-            self._execute(tree, filename)
+            self._attempt(frame.code)
         except BaseException as error:
             raised = error
-        # From here a late interrupt finds nothing to raise in, except while agent code may run again.
-        self._running = None
-        put_back = restore_builtins()
-        if os.getpid() != self._pid:
+        for _ in _TRIES:
+            # A last interrupt, handler or trace function may raise in here, and then belongs to the cell.
+            try:
+                self._leave()
+                break
+            except BaseException as error:
+                raised = error if raised is None else raised
+        if getpid() != self._pid:
             self._end_child(raised)
-        exception = None
-        changed: dict[str, str] = {}
-        answer: dict[str, Any] | None = None
-        try:
-            self._running = frame.id
-            if raised is not None:
-                interrupted = isinstance(raised, StepTimeout)
-                exception = _timeout_text(raised, frame.limit_s) if interrupted else describe(raised)
-            answer = self._namespace.answer()
-            changed = self._namespace.changes(before)
-        except StepTimeout as error:
-            interrupted = True
-            exception = _timeout_text(error, frame.limit_s)
-        finally:
-            self._running = None
-        self._channel.ignore()
-        # A frame of the cell may be the only thing that keeps agent objects alive.
+        # Handed over in a list: a frame of the cell may be all that keeps agent objects alive.
+        ends = [raised] if raised is not None else []
         raised = None
-        self._streams.flush()
-        notes = put_back + self._namespace.restore() + self._streams.restore()
-        if exception is not None:
-            self._streams.print_error(exception + "\n")
-        if notes:
-            self._streams.print_error(f"note: put back after this step: {', '.join(notes)}\n")
-        return CellResult(frame.id, exception, interrupted, changed, self._namespace.public_names(), answer)
+        return self._describe(ends)
 
     def names(self) -> list[str]:
         """Public names now, sorted."""
@@ -104,30 +101,96 @@ class CellRunner:
         values = (self._namespace.values.get(name) for name in names)
         return next((value for value in values if value is not None), None)
 
-    def _execute(self, tree: ast.Module, filename: str) -> None:
-        body, tail = _split_tail(tree)
+    def _attempt(self, source: str) -> None:
+        filename = f"<cell {self._count}>"
+        remember_source(filename, source)
+        self._streams.restore()
+        self._running = self._cell
+        self._channel.listen()
+        tree = _parse(source, filename)
+        try:
+            self._before = self._namespace.before(tree)
+        except Exception as error:
+            self._notes.append(f"every variable counts as changed in this step ({type(error).__name__})")
+        codes = _compile(tree, filename)
         values = self._namespace.values
-        if body is not None:
-            exec(_compile(body, filename, "exec"), values)
-        if tail is not None:
-            # "single" makes the interpreter echo the value as its own prompt does, through sys.displayhook.
-            exec(_compile(tail, filename, "single"), values)
+        self._channel.signals.release()
+        self._channel.signals.raise_arrived()
+        for code in codes:
+            _exec(code, values)
+
+    def _leave(self) -> None:
+        """Take agent code's hands off the worker; safe to repeat when something raises in the middle."""
+        settrace(None)
+        setprofile(None)
+        self._running = None
+        self._put_back = restore_builtins() or self._put_back
+        if getrecursionlimit() < _RECURSION_LIMIT:
+            setrecursionlimit(_RECURSION_LIMIT)
+            self._put_back = [*self._put_back, "recursion limit"]
+        self._channel.signals.hold()
+        threading.settrace(None)
+        threading.setprofile(None)
+
+    def _describe(self, ends: list[BaseException]) -> CellResult:
+        told = "Exception: <it could not be described>" if ends else None
+        exception: str | None = self._part("the exception", lambda: _text(ends), told)
+        interrupted = bool(ends) and type(ends[0]) is StepTimeout
+        answer = self._part("the answer", self._namespace.answer, None)
+        changed: dict[str, str] = self._part("the changed variables", lambda: self._namespace.changes(self._before), {})
+        self._part("the frames of the cell", ends.clear, None)
+        unflushed: list[str] = self._part("the output", self._streams.flush, [])
+        reserved: list[str] = self._part("the reserved names", self._namespace.restore, [])
+        names: list[str] = self._part("the names", self._namespace.public_names, [])
+        self._channel.ignore()
+        put_back = self._put_back + reserved + self._streams.restore()
+        if self._late is not None:
+            exception, interrupted = _timeout_text(self._late), True
+            self._late = None
+        if exception is not None:
+            self._streams.print_error(exception + "\n")
+        if put_back:
+            self._notes.append(f"put back after this step: {', '.join(put_back)}")
+        self._notes += [f"could not be flushed: {stream}" for stream in unflushed]
+        for note in self._notes:
+            self._streams.print_error(f"note: {note}\n")
+        return CellResult(self._cell, exception, interrupted, changed, names, answer)
+
+    def _part(self, what: str, work: Callable[[], _T], fallback: _T) -> _T:
+        """Do one part of a result, in which agent code may run; what it raises costs this part only."""
+        try:
+            self._running = self._cell
+            # One that came while nothing could raise.
+            self._deliver()
+            return work()
+        except StepTimeout as error:
+            self._late = error
+        except BaseException as error:
+            self._running = None
+            self._notes.append(f"{what} could not be taken ({type(error).__name__})")
+        finally:
+            self._running = None
+        return fallback
 
     def _deliver(self) -> None:
         if self._running is not None and self._channel.interrupted_cell == self._running:
-            self._running = None
-            raise StepTimeout
+            # Once: what cleans up after it is not interrupted again.
+            self._running = self._channel.interrupted_cell = None
+            raise StepTimeout(self._channel.interrupt_cause)
 
     def _end_child(self, raised: BaseException | None) -> None:
         # os.fork() in a cell: the child ends where the cell ends and never speaks for the worker.
-        status = 0
-        if isinstance(raised, SystemExit):
-            status = raised.code if isinstance(raised.code, int) else int(raised.code is not None)
-        elif raised is not None:
-            self._streams.print_error(describe(raised) + "\n")
-            status = 1
-        self._streams.flush()
-        os._exit(status & 0xFF)
+        status = 1
+        try:
+            if isinstance(raised, SystemExit):
+                status = raised.code if isinstance(raised.code, int) else int(raised.code is not None)
+            elif raised is not None:
+                self._streams.print_error(describe(raised) + "\n")
+            else:
+                status = 0
+            self._streams.flush()
+        finally:
+            _exit(status & 0xFF)
 
 
 def _parse(code: str, filename: str) -> ast.Module:
@@ -136,20 +199,26 @@ def _parse(code: str, filename: str) -> ast.Module:
     return tree
 
 
-def _compile(tree: ast.Module | ast.Interactive, filename: str, mode: str) -> CodeType:
-    return compile(tree, filename, mode, dont_inherit=True)
+def _compile(module: ast.Module, filename: str) -> list[CodeType]:
+    """Code of a cell; a trailing expression apart, whose value the agent wants to see."""
+    parts: list[tuple[ast.Module | ast.Interactive, str]] = []
+    body, last = module.body, module.body[-1:]
+    if last and isinstance(last[0], ast.Expr):
+        # "single" makes the interpreter echo the value as its own prompt does, through sys.displayhook.
+        parts.append((ast.Interactive(last), "single"))
+        body = body[:-1]
+    if body or not parts:
+        parts.insert(0, (ast.Module(body, module.type_ignores), "exec"))
+    return [compile(tree, filename, mode, dont_inherit=True) for tree, mode in parts]
 
 
-def _split_tail(module: ast.Module) -> tuple[ast.Module | None, ast.Interactive | None]:
-    """Separate a trailing expression, whose value the agent wants to see."""
-    if module.body and isinstance(last := module.body[-1], ast.Expr):
-        rest = ast.Module(module.body[:-1], module.type_ignores) if module.body[:-1] else None
-        return rest, ast.Interactive([last])
-    return module, None
+def _text(ends: list[BaseException]) -> str | None:
+    if not ends:
+        return None
+    return _timeout_text(ends[0]) if type(ends[0]) is StepTimeout else describe(ends[0])
 
 
-def _timeout_text(raised: BaseException, limit_s: float) -> str:
+def _timeout_text(raised: BaseException) -> str:
     where = innermost_cell_line(raised)
     place = f" at {where}" if where is not None else ""
-    cause = f"it ran longer than its limit of {limit_s:g} s"
-    return f"StepTimeout: the step was interrupted{place}: {cause}. Variables are kept."
+    return f"StepTimeout: the step was interrupted{place}: {raised.args[0]}. Variables are kept."

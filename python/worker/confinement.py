@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from worker.cgroup_group import CgroupGroup, remove_left_behind
+from worker.channel import own_signals
 from worker.environment import enter_workspace
 from worker.episode_group import EpisodeGroup, NoGroup
 from worker.isolation import landlock, rlimits, seccomp, syscalls
@@ -165,8 +166,11 @@ class Confinement:
         enter_workspace(work, shared_tmp=self._root is not None)
         if self.level == "none":
             rlimits.apply_rlimits(self._rlimits(binds=False), self._policy.rlimits)
+            own_signals(job.connection)
             return facts
         report = drop(self._identity)
+        # By the uid that the worker keeps, and before seccomp refuses it.
+        own_signals(job.connection)
         rlimits.apply_rlimits(self._rlimits(report.nproc_binds), self._policy.rlimits)
         abi = syscalls.landlock_abi()
         if self._root is None:

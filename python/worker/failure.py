@@ -1,6 +1,7 @@
 """An exception of agent code, as text: its own frames only, with the right lines."""
 
 import linecache
+import os
 import traceback
 from types import TracebackType
 
@@ -8,10 +9,13 @@ from worker.interrupt import StepTimeout
 
 MAX_CHARS = 8_192
 CELL_PREFIX = "<cell "
+_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def remember_source(filename: str, source: str) -> None:
     """Let tracebacks show the lines of a cell; a None time keeps them out of cache checks."""
+    if type(getattr(linecache, "cache", None)) is not dict:
+        linecache.cache = {}
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
 
 
@@ -65,7 +69,9 @@ def _keep_agent_frames(report: traceback.TracebackException) -> None:
         seen.add(id(part))
         first = next((i for i, frame in enumerate(part.stack) if frame.filename.startswith(CELL_PREFIX)), None)
         # Frames of the worker stand before the first cell frame; without one the code never ran.
-        kept = [] if first is None else list(part.stack)[first:]
+        # Those after it are of helpers, which is not code the agent could mend.
+        rest = [] if first is None else list(part.stack)[first:]
+        kept = [frame for frame in rest if not frame.filename.startswith(_OWN_FOLDER)]
         part.stack[:] = kept
         todo += [part.__cause__, part.__context__, *(getattr(part, "exceptions", None) or [])]
 

@@ -6,18 +6,25 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from worker.interrupt import StepTimeout
 from worker.preview import fingerprint, preview
-from worker.protocol import MAX_ANSWER_CHARS
+from worker.protocol import cut_answer
 
 MAX_LOCALS = 200
 MAX_NAMES = 10_000
-MAX_NAME_CHARS = 200
+#: Longer names are not told of: all that are told of must fit one frame.
+MAX_NAME_CHARS = 100
 
 #: `_` is where the interactive prompt keeps its last value.
 _BUILTINS = {name: value for name, value in builtins.__dict__.items() if name != "_"}
+_BUILTIN_NAMES, _BUILTIN_VALUES = tuple(_BUILTINS), tuple(_BUILTINS.values())
+# What putting built-ins back needs of them.
+_all, _map = all, map
+# A metaclass may define a `__name__` of its own.
+_type_name = type.__dict__["__name__"].__get__
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,7 @@ class Namespace:
         module = types.ModuleType("__main__")
         sys.modules["__main__"] = module
         self.values: dict[str, Any] = module.__dict__
-        self.values["__builtins__"] = builtins
-        self._reserved: dict[str, Any] = {**variables, **helpers}
+        self._reserved: dict[str, Any] = {"__builtins__": builtins, **variables, **helpers}
         self.values.update(self._reserved)
         self.values["answer"] = _fresh_answer()
 
@@ -55,21 +61,25 @@ class Namespace:
 
     def public_names(self) -> list[str]:
         """Names that are there now and don't start with an underscore, sorted; at most MAX_NAMES."""
-        return sorted(name for name in list(self.values) if _is_public(name))[:MAX_NAMES]
+        return sorted(name for key in self.values.copy() if (name := _public(key)) is not None)[:MAX_NAMES]
 
     def answer(self) -> dict[str, Any] | None:
         """The answer protocol: `ready` is true only for the boolean True."""
         value = self.values.get("answer")
         if not isinstance(value, dict):
             return None
-        content = value.get("content", "")
-        return {"ready": value.get("ready") is True, "content": as_text(content)[:MAX_ANSWER_CHARS]}
+        # The methods of dict itself: a subclass may have others.
+        content = dict.get(value, "content", "")
+        return {"ready": dict.get(value, "ready") is True, "content": cut_answer(as_text(content))}
 
-    def before(self, tree: ast.AST | None) -> Before:
-        mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set()
+    def before(self, tree: ast.AST) -> Before:
+        """What is there now, before the cell of this tree runs."""
+        mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        # A copy, made in one go: threads of the agent may add and remove names meanwhile.
+        values = self.values.copy()
         return Before(
-            {name: id(value) for name, value in self.values.items()},
-            {name: fingerprint(self.values[name]) for name in mentioned if name in self.values},
+            {name: id(value) for name, value in values.items()},
+            {name: fingerprint(values[name]) for name in mentioned if name in values},
         )
 
     def changes(self, before: Before) -> dict[str, str]:
@@ -77,24 +87,21 @@ class Namespace:
         return {name: preview(value) for name, value in _first(self._changed(before), MAX_LOCALS)}
 
     def _changed(self, before: Before) -> Iterator[tuple[str, Any]]:
-        for name, value in list(self.values.items()):
-            if not _is_public(name) or self._reserved.get(name, self) is value:
+        for key, value in self.values.copy().items():
+            name = _public(key)
+            if name is None or self._reserved.get(name, self) is value:
                 continue
             rebound = before.identities.get(name) != id(value)
             if rebound or (name in before.fingerprints and before.fingerprints[name] != fingerprint(value)):
                 yield name, value
 
 
-def restore_builtins(current: dict[str, Any] = builtins.__dict__, original: dict[str, Any] = _BUILTINS) -> list[str]:
-    """Put built-ins back; uses none itself, since any may be gone."""
-    try:
-        if original.items() <= current.items():
-            return []
-    except StepTimeout:
-        raise
-    except BaseException:
-        pass
-    current.update(original)
+def restore_builtins() -> list[str]:
+    """Put built-ins back; looks none up, since any may be gone, and compares by identity, which runs no agent code."""
+    current = builtins.__dict__
+    if _all(_map(is_, _map(current.get, _BUILTIN_NAMES), _BUILTIN_VALUES)):
+        return []
+    current.update(_BUILTINS)
     return ["builtins"]
 
 
@@ -105,12 +112,17 @@ def as_text(value: Any) -> str:
     except StepTimeout:
         raise
     except BaseException as error:
-        return f"<{type(value).__name__} without text: {type(error).__name__}>"
+        return f"<{_type_name(type(value))} without text: {_type_name(type(error))}>"
 
 
-def _is_public(name: object) -> bool:
-    # globals() takes keys that no source could name.
-    return isinstance(name, str) and not name.startswith("_") and len(name) <= MAX_NAME_CHARS
+def _public(key: object) -> str | None:
+    """The name of a global that the service is told of; None for any other key."""
+    # globals() takes keys that no source could name, and subclasses of str with methods of their own.
+    if type(key) is not str:
+        if not issubclass(type(key), str):
+            return None
+        key = str.__str__(key)
+    return None if key.startswith("_") or len(key) > MAX_NAME_CHARS else key
 
 
 def _fresh_answer() -> dict[str, Any]:

@@ -33,22 +33,30 @@ def fingerprint(value: Any) -> object:
     kind = type(value)
     if kind in (list, tuple):
         return len(value), tuple(map(id, value[:_ITEMS])), tuple(map(id, value[-_ITEMS:]))
-    if kind is dict:
-        first = itertools.islice(value.items(), 2 * _ITEMS)
-        return len(value), tuple((id(key), id(item)) for key, item in first)
-    if kind in (set, frozenset):
-        return len(value), tuple(map(id, itertools.islice(value, 2 * _ITEMS)))
+    if kind in (dict, set, frozenset):
+        return _table_fingerprint(value)
     if kind is bytearray:
         return len(value), bytes(value[:_ITEMS]), bytes(value[-_ITEMS:])
     torch = sys.modules.get("torch")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
-        # torch counts in-place writes of a tensor.
-        return value._version
+        # torch counts in-place writes of a tensor, except of one made in inference mode, where it refuses to say.
+        return None if value.is_inference() else value._version
     try:
         attributes = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    except Exception:
+        # No attributes, or a `__dict__` of the class's own making that fails: nothing to compare.
         return None
-    return fingerprint(attributes) if type(attributes) is dict else None
+    return _table_fingerprint(attributes) if type(attributes) is dict else None
+
+
+def _table_fingerprint(value: Any) -> object:
+    try:
+        first = itertools.islice(value.items() if type(value) is dict else value, 2 * _ITEMS)
+        ids = [(id(key), id(item)) for key, item in first] if type(value) is dict else list(map(id, first))
+    except RuntimeError:
+        # A thread of the agent changes it right now: equal to no other fingerprint, so it counts as changed.
+        return object()
+    return len(value), ids
 
 
 def _bounded_repr(value: Any) -> str:

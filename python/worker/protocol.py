@@ -7,14 +7,24 @@ One JSON object per line in each direction. The other half is
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 PROTOCOL_VERSION = 1
 
 #: Longest line the service accepts from a worker.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
-#: Longest text of a final answer, in characters; escaped it still fits a frame.
+#: Longest text of an answer or a looked-up value, in characters, and in bytes as JSON escapes it.
 MAX_ANSWER_CHARS = 8 * 1024 * 1024
+#: Leaves 16 MiB of a `result` frame: 10,000 names of 100 characters at 12 bytes, 200 previews, one exception.
+MAX_ANSWER_BYTES = 48 * 1024 * 1024
+
+# A character outside the basic plane is escaped as two surrogates.
+_MAX_BYTES_A_CHAR = 12
+_PIECE_CHARS = 4096
+# Made here, so that agent code which patches the json module changes no frame.
+_encode = json.JSONEncoder(allow_nan=False).encode
+_decode = json.JSONDecoder().decode
 
 
 class FrameError(ValueError):
@@ -42,18 +52,18 @@ class OpenFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunFrame:
-    """Run one cell; `limit_s` is only quoted in the message of a timeout."""
+    """Run one cell."""
 
     id: int
     code: str
-    limit_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class InterruptFrame:
-    """Interrupt the cell of this id; ignored when it is not the running one."""
+    """Interrupt the cell of this id, for this cause; ignored when it is not the running one."""
 
     id: int
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +93,16 @@ def parse_frame(line: bytes) -> ServiceFrame:
         FrameError: The line is not JSON or not a known frame.
     """
     try:
-        raw = json.loads(line)
+        raw = _decode(line.decode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise FrameError(f"not JSON: {error}") from error
     if not isinstance(raw, dict):
         raise FrameError(f"expected an object, got {type(raw).__name__}")
     kind = raw.get("type")
     if kind == "run":
-        return RunFrame(_integer(raw, "id"), _text(raw, "code"), _number(raw, "limit_s"))
+        return RunFrame(_integer(raw, "id"), _text(raw, "code"))
     if kind == "interrupt":
-        return InterruptFrame(_integer(raw, "id"))
+        return InterruptFrame(_integer(raw, "id"), _text(raw, "cause"))
     if kind == "lookup":
         return LookupFrame(_integer(raw, "id"), _texts(raw, "names"))
     if kind == "reply":
@@ -117,10 +127,23 @@ def encode_frame(kind: str, **fields: Any) -> bytes:
         ValueError: A field holds NaN or an infinity.
         FrameError: The frame is longer than the service accepts.
     """
-    line = json.dumps({"type": kind, **fields}, allow_nan=False).encode("ascii")
+    line = _encode({"type": kind, **fields}).encode("ascii")
     if len(line) > MAX_FRAME_BYTES:
         raise FrameError(f"{kind}: {len(line)} bytes is more than the {MAX_FRAME_BYTES} one frame may have")
     return line + b"\n"
+
+
+def cut_answer(text: str) -> str:
+    """The start of a text that is within both limits of an answer; escaped size is counted in whole pieces."""
+    text = text[:MAX_ANSWER_CHARS]
+    if len(text) * _MAX_BYTES_A_CHAR <= MAX_ANSWER_BYTES:
+        return text
+    left = MAX_ANSWER_BYTES
+    for start in range(0, len(text), _PIECE_CHARS):
+        left -= len(encode_basestring_ascii(text[start : start + _PIECE_CHARS])) - len('""')
+        if left < 0:
+            return text[:start]
+    return text
 
 
 def _integer(raw: Mapping[str, Any], field: str) -> int:
@@ -128,13 +151,6 @@ def _integer(raw: Mapping[str, Any], field: str) -> int:
     if type(value) is not int:
         raise FrameError(f"{field}: expected an integer, got {type(value).__name__}")
     return value
-
-
-def _number(raw: Mapping[str, Any], field: str) -> float:
-    value = raw.get(field)
-    if type(value) not in (int, float):
-        raise FrameError(f"{field}: expected a number, got {type(value).__name__}")
-    return float(value)  # type: ignore[arg-type]
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:

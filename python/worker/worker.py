@@ -5,6 +5,7 @@ import gc
 import os
 import socket
 import sys
+from os import _exit
 from typing import Any
 
 from worker.calls import Helpers
@@ -15,7 +16,7 @@ from worker.channel import Channel, ChannelClosed
 from worker.confinement import Confinement
 from worker.job import Job
 from worker.namespace import Namespace, as_text
-from worker.protocol import PROTOCOL_VERSION, LookupFrame, OpenFrame, RunFrame
+from worker.protocol import PROTOCOL_VERSION, LookupFrame, OpenFrame, RunFrame, cut_answer
 
 # Not dataclasses.asdict, which copies every list and dict in depth.
 _RESULT_FIELDS = tuple(field.name for field in dataclasses.fields(CellResult))
@@ -49,8 +50,9 @@ class Worker:
 
     def _warm_up(self) -> None:
         """Open and run once for nothing: the first touch copies the pages shared with the zygote, so not in a step."""
-        self._make_namespace(OpenFrame(0, {}, [], None, 1)).run(RunFrame(0, "pass", 1.0))
-        self._runner = None
+        result = self._make_namespace(OpenFrame(0, {}, [], None, 1)).run(RunFrame(0, "pass"))
+        if result.exception is not None:
+            raise RuntimeError(f"a cell that does nothing failed: {result.exception}")
 
     def _open(self, frame: OpenFrame) -> None:
         # The service holds the reading ends now, so the worker's own can go.
@@ -78,7 +80,7 @@ class Worker:
 
     def _lookup(self, frame: LookupFrame) -> None:
         value = self._runner.lookup(frame.names) if self._runner is not None else None
-        self._channel.send("value", id=frame.id, value=None if value is None else as_text(value))
+        self._channel.send("value", id=frame.id, value=None if value is None else cut_answer(as_text(value)))
 
 
 def serve(job: Job, confinement: Confinement) -> None:
@@ -94,5 +96,8 @@ def serve(job: Job, confinement: Confinement) -> None:
         Worker(job.connection, streams, job.readers).serve(attestation)
     except BaseException as error:
         # Descriptor 2 is the agent's by now: no frames of the worker, no paths of the host.
-        streams.print_error(f"the worker itself failed: {type(error).__name__}: {error}\n")
-        os._exit(1)
+        # Where it is closed there is nowhere to say it, and the status alone tells.
+        try:
+            streams.print_error(f"the worker itself failed: {type(error).__name__}: {error}\n")
+        finally:
+            _exit(1)

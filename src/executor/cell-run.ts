@@ -38,7 +38,7 @@ export async function runCell(
   const overrun = new Overrun(worker, policy.grace_ms)
   worker.stdout.begin(request.onStdout)
   worker.stderr.begin(undefined)
-  const { id, reply } = worker.run(request.code, request.limit_ms)
+  const { id, reply } = worker.run(request.code)
   worker.calls.begin(id, onCall)
   const limit_s = request.limit_ms / 1000
   const cpu_s = limit_s * policy.threads

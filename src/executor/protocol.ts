@@ -66,7 +66,7 @@ export type ServiceFrame =
       seed: number | null
       threads: number
     }
-  | { type: 'run'; id: number; code: string; limit_s: number }
+  | { type: 'run'; id: number; code: string }
   | { type: 'interrupt'; id: number; cause: string }
   | { type: 'lookup'; id: number; names: string[] }
   | { type: 'reply'; call: number; value: unknown; error: string | null }

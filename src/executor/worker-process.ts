@@ -154,11 +154,11 @@ export class WorkerProcess {
    *
    * @returns Its id, and its result, or why the process was lost.
    */
-  run(code: string, limitMs: number): { id: number; reply: Promise<ResultFrame | Ending> } {
+  run(code: string): { id: number; reply: Promise<ResultFrame | Ending> } {
     const id = ++this.#lastId
     this.final = null
     this.#writtenBytes = this.#writtenFrames = 0
-    this.#send({ type: 'run', id, code, limit_s: limitMs / 1000 })
+    this.#send({ type: 'run', id, code })
     return { id, reply: this.#owed.wait('result', id) }
   }
 
