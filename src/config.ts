@@ -87,7 +87,7 @@ export const ConfigSchema = z.object({
 
   REPL_CONTEXT: z.string().default('').describe('Variable `context` of an episode whose reset names none.'),
   REPL_TASK_PROMPT: z.string().default('').describe('Task prompt of an episode whose reset names none.'),
-  REPL_MAX_ITERATIONS: whole(1, 1_000_000).default(30).describe('Steps of an episode whose reset names no limit.'),
+  REPL_MAX_ITERATIONS: whole(1, 1_000_000).default(30).describe('Steps of an episode.'),
   REPL_MAX_OUTPUT_LENGTH: whole(64, 10_000_000)
     .default(8192)
     .describe('Characters of stdout and of stderr kept per step.'),

@@ -104,6 +104,8 @@ class Helpers:
             self.note(f"note: the answer has {len(text)} characters and was cut to {len(value)}\n")
         if getpid() == self._pid:
             self._channel.send("final", id=self.cell, value=value)
+        else:
+            self.note("note: FINAL was called in a child process, which can not end the episode\n")
 
 
 def safe_json_dumps(value: Any) -> str:

@@ -17,6 +17,8 @@ from worker.interrupt import StepTimeout
 # Line buffered: what was printed before a hang that no signal can break has left the process.
 _IOLBF = 1
 
+_DISPLAYHOOK = sys.displayhook
+
 
 class StandardStreams:
     """Keeps spare copies of the three descriptors and of the `sys` objects over them."""
@@ -57,6 +59,9 @@ class StandardStreams:
                 setattr(sys, name, stream)
                 setattr(sys, f"__{name}__", stream)
                 replaced.append(f"sys.{name}")
+        if not callable(getattr(sys, "displayhook", None)):
+            sys.displayhook = _DISPLAYHOOK
+            replaced.append("sys.displayhook")
         return replaced
 
     def flush(self) -> list[str]:

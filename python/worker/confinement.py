@@ -60,6 +60,7 @@ class Confinement:
         self._policy = load_policy()
         self._slots = itertools.count()
         self._zygote = os.getpid()
+        self._service = os.getppid()
         # Before a user namespace, inside which the host's cgroups are nobody's.
         self._groups = CgroupHost.detect()
         self._user_namespace = user_namespace
@@ -97,7 +98,7 @@ class Confinement:
     def prepare(self) -> None:
         """Plan what all workers share; call it after the imports, when the memory to be shared is there."""
         self._groups.sweep_stale()
-        remove_left_behind(self._groups, os.getppid())
+        self.sweep()
         self._private_bytes = rlimits.private_bytes()
         if self.level == "namespaces":
             if needs_zygote_userns():
@@ -112,12 +113,16 @@ class Confinement:
             self._root = plan_root(self._policy.private_root, self._policy.identity, quotas, self._paths)
             self._template = make_template(self._root, self._forker)
 
+    def sweep(self) -> None:
+        """Remove control groups of episodes whose zygote is gone, and which ended since."""
+        remove_left_behind(self._groups, self._service)
+
     def make_group(self, worker_id: str) -> EpisodeGroup:
         """Make the cgroups of an episode, or none where the host gives none."""
         if self._groups.version == "none":
             return NoGroup()
         limits = CgroupLimits(self._limits["memory_bytes"], self._limits["processes"])
-        return CgroupGroup(self._groups.create(worker_id, limits, os.getppid(), killable=not self.kernel_ends_tree))
+        return CgroupGroup(self._groups.create(worker_id, limits, self._service, killable=not self.kernel_ends_tree))
 
     def fork_init(self) -> int:
         """Fork; the child is pid 1 of a pid namespace of its own at level namespaces."""
@@ -196,7 +201,7 @@ class Confinement:
                 ipc_namespace=self._root is not None,
                 private_root=self._root is not None,
                 own_uid=own_uid,
-                protected_pids=() if scoped else (self._zygote, os.getppid()),
+                protected_pids=() if scoped else (self._zygote, self._service),
             )
             self._filters[own_uid] = seccomp.compile_filter(self._policy.seccomp, context)
         return self._filters[own_uid]

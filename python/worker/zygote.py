@@ -16,12 +16,11 @@ import signal
 import socket
 import subprocess
 import time
-import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from worker.confinement import Confinement, ConfinementError
+from worker.control import guarded, log_exception, read_line, say
 from worker.episode_group import EpisodeGroup, NoGroup
 from worker.init import run_init
 from worker.preload import PreloadError, import_packages, settle_memory
@@ -74,7 +73,7 @@ class Zygote:
     def finish(self) -> None:
         """End and reap every worker; the run folder too, if the service can't do it any more."""
         for pid, child in self._children.items():
-            _guarded(lambda pid=pid, child=child: self._end(pid, child))  # type: ignore[misc]
+            guarded(lambda pid=pid, child=child: self._end(pid, child))  # type: ignore[misc]
         deadline = time.monotonic() + _LAST_WAIT_S
         while self._children and time.monotonic() < deadline:
             select.select([self._wakeup], [], [], 0.05)
@@ -82,6 +81,7 @@ class Zygote:
             self._reap()
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
+        self._confinement.sweep()
         while self._removable and time.monotonic() < deadline:
             self._remove_groups()
             time.sleep(0.005)
@@ -95,7 +95,7 @@ class Zygote:
             try:
                 gone = group.remove()
             except OSError:
-                _log_exception()
+                log_exception()
                 gone = True
             if not gone:
                 waiting.append(group)
@@ -107,7 +107,7 @@ class Zygote:
             return False
         *lines, self._input = (self._input + chunk).split(b"\n")
         for line in lines:
-            _guarded(lambda line=line: self._answer(json.loads(line)))  # type: ignore[misc]
+            guarded(lambda line=line: self._answer(json.loads(line)))  # type: ignore[misc]
         return True
 
     def _answer(self, frame: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Zygote:
         try:
             usage = child.group.final_usage()
         except OSError:
-            _log_exception()
+            log_exception()
             usage = NoGroup().final_usage()
         say("exited", worker_id=child.worker_id, code=status.get("code"), signal=status.get("signal"), **usage)
 
@@ -185,7 +185,7 @@ class Zygote:
 def main() -> None:
     """Entry point; the first line on stdin configures the zygote."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    configure = json.loads(_read_line())
+    configure = json.loads(read_line())
     try:
         confinement = Confinement.choose(configure)
     except ConfinementError as error:
@@ -211,39 +211,6 @@ def main() -> None:
     )
     zygote.serve()
     zygote.finish()
-
-
-def say(kind: str, **fields: Any) -> None:
-    """Write one control frame to the service."""
-    data = json.dumps({"type": kind, **fields}).encode() + b"\n"
-    while data:
-        try:
-            data = data[os.write(1, data) :]
-        except BrokenPipeError:
-            # The service is gone; the end of stdin says so too, and ends the zygote.
-            return
-
-
-def _guarded(work: Callable[[], None]) -> None:
-    """Do one thing for one episode; its failure must not reach the others."""
-    try:
-        work()
-    except Exception:
-        _log_exception()
-
-
-def _log_exception() -> None:
-    os.write(2, traceback.format_exc().encode())
-
-
-def _read_line() -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            raise SystemExit("the service left before it configured the zygote")
-        line += byte
-    return line
 
 
 def _read_status(link: socket.socket) -> dict[str, Any]:

@@ -24,7 +24,8 @@ async function serve({ host, port, env, setup }: ServeFlags): Promise<void> {
   // Loaded late: the other commands don't wait for it.
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
-  process.stdout.write(`Forkyard serves at ${server.url}\n`)
+  const wide = ['0.0.0.0', '::'].includes(config.HOST) ? ', open to every network of this host' : ''
+  process.stdout.write(`Forkyard serves at ${server.url}${wide}\n`)
   await stopSignal()
   process.stderr.write('closing; a second signal ends at once\n')
   await server.close()

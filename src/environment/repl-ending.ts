@@ -38,7 +38,9 @@ export async function findEnding(outcome: CellOutcome, printed: PrintedEnding, l
     state_kept = found.state_kept
   }
   if (outcome.answer?.ready === true) return { answer: outcome.answer.content, notes: [], state_kept }
-  const notes = [...printed.ignored].map(ignoredHint)
+  // A helper that found nothing says so itself, and its echo is no candidate.
+  const helperSpoke = outcome.stderr.text.includes('FINAL_VAR found no variable')
+  const notes = helperSpoke ? [] : [...printed.ignored].map(ignoredHint)
   // The helper explains a missing variable itself; only text printed without it needs words from here.
   if (printed.names.length > 0 && !outcome.stderr.text.includes('FINAL_VAR')) notes.push(noVariableHint(printed.names))
   return { answer: null, notes, state_kept }

@@ -12,6 +12,11 @@ export const ReplAction = z.strictObject({
 })
 export type ReplAction = z.output<typeof ReplAction>
 
+/** Whether a JSON number still has the digits that it was written with. */
+function isExact(value: number): boolean {
+  return !Number.isInteger(value) || Number.isSafeInteger(value)
+}
+
 /** What a reset may say. */
 export const ReplReset = z.object({
   seed: seedField(),
@@ -19,7 +24,9 @@ export const ReplReset = z.object({
   context: text().nullish().describe('Bound to the variable `context`; empty or missing takes the configured default.'),
   task_prompt: text().nullish().describe('What to do; empty or missing takes the configured default.'),
   expected_answer: z
-    .union([z.string(), z.number(), z.boolean()])
+    .union([z.string(), z.number().refine(isExact, 'beyond 2^53 - 1: give it as a string'), z.boolean()], {
+      error: 'Input should be a string, a boolean, or a number (integers beyond 2^53 - 1 as a string)',
+    })
     .nullish()
     .describe('Ground truth of this episode: final answers are compared with it. Never sent back.'),
   hf_token: text().nullish().describe('Key for sub-model calls. Not stored, not sent back, not logged.'),

@@ -112,7 +112,7 @@ export class Session {
     this.#usedMs = performance.now()
   }
 
-  /** Release the slot and the worker at once, also while a step runs; its promise still settles. Idempotent. */
+  /** Release the slot and the worker at once, also while a step runs; its promise then rejects. Idempotent. */
   close(why: CloseReason): void {
     if (this.#closed !== null) return
     this.#closed = why
@@ -141,7 +141,10 @@ export class Session {
     const result = this.#queue.then(async () => {
       try {
         if (this.#closed !== null) throw closedError(this.#closed)
-        return await call()
+        const result = await call()
+        // What the end of its worker looked like is no observation of the episode.
+        if (this.#closed !== null) throw closedError(this.#closed)
+        return result
       } finally {
         this.#pending--
         this.touch()

@@ -25,6 +25,8 @@ const SHORT_LINE_BYTES = 512 * 1024
 const id = z.int().nonnegative()
 const attested = z.union([z.boolean(), z.string().max(1000), z.number()])
 const name = z.string().max(400)
+/** Final answers: 8 Mi characters, each of which may take two code units. */
+const answer = z.string().max(16 * 1024 * 1024)
 const names = z.array(name).max(10_000)
 
 /** A record with at most `most` entries. */
@@ -39,9 +41,9 @@ export const WorkerFrame = z.discriminatedUnion('type', [
     attestation: few(attested, 100).describe('What the worker tried inside its sandbox, and whether it was refused.'),
   }),
   z.strictObject({ type: z.literal('opened'), id, variables: names }),
-  z.strictObject({ type: z.literal('final'), id, value: z.string() }),
+  z.strictObject({ type: z.literal('final'), id, value: answer }),
   z.strictObject({ type: z.literal('call'), id, call: id, name, arguments: few(z.unknown(), 20) }),
-  z.strictObject({ type: z.literal('value'), id, value: z.string().nullable() }),
+  z.strictObject({ type: z.literal('value'), id, value: answer.nullable() }),
   z.strictObject({
     type: z.literal('result'),
     id,
@@ -49,7 +51,7 @@ export const WorkerFrame = z.discriminatedUnion('type', [
     interrupted: z.boolean(),
     locals: few(z.string().max(2000), 200),
     variables: names,
-    answer: z.strictObject({ ready: z.boolean(), content: z.string() }).nullable(),
+    answer: z.strictObject({ ready: z.boolean(), content: answer }).nullable(),
   }),
 ])
 export type WorkerFrame = z.infer<typeof WorkerFrame>

@@ -29,7 +29,7 @@ export function answerText(value: ExpectedAnswer): string {
 export const exactMatch: Rubric<AnswerEvidence> = ({ answer, expected }) => {
   const given = answerText(answer)
   if (given === answerText(expected)) return score(1, 'answer equals the expected answer')
-  if (typeof expected === 'number' && parseNumber(given) === expected) {
+  if (typeof expected === 'number' && isSameDecimal(given, answerText(expected))) {
     return score(1, 'answer is the expected number')
   }
   return score(0, 'answer differs from the expected answer')
@@ -64,6 +64,23 @@ export function numericMatch({ absolute = 0, relative = 0 }: Tolerance = {}): Ru
       ? score(1, 'answer is within the tolerance')
       : score(0, 'answer is outside the tolerance')
   }
+}
+
+/** Whether two texts spell the same decimal number, to the last digit. */
+function isSameDecimal(one: string, other: string): boolean {
+  const canonical = canonicalDecimal(one)
+  return canonical !== null && canonical === canonicalDecimal(other)
+}
+
+/** Sign, digits without zeros at either end, and exponent of the last digit; null when it is no number. */
+function canonicalDecimal(text: string): string | null {
+  const parts = /^([+-]?)(\d*)\.?(\d*)(?:e([+-]?\d{1,6}))?$/.exec(text)
+  if (parts === null || !NUMBER.test(text)) return null
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const kept = digits.replace(/0+$/, '')
+  if (kept === '') return '0'
+  return `${sign === '-' ? '-' : ''}${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}`
 }
 
 function parseNumber(text: string): number | null {

@@ -57,7 +57,7 @@ test('closing the app closes sockets with 1001', async t => {
   assert.equal((await client.ended).code, 1001)
 })
 
-test('a step that runs when the service closes is answered before its socket closes', async t => {
+test('a step that runs when the service closes is told so before its socket closes', async t => {
   const { url, app, sessions, probe } = await listen(t)
   const client = await WireClient.open(t, `${url}/ws`)
   await client.ask({ type: 'reset' })
@@ -66,7 +66,8 @@ test('a step that runs when the service closes is answered before its socket clo
   sessions.close()
   const closing = app.close()
   probe.gate.open()
-  assert.equal((await client.next()).type, 'observation')
+  const answer = await client.next()
+  assert.deepEqual([answer.type, answer.data.failure], ['error', 'shutting_down'])
   assert.equal((await client.ended).code, 1001)
   await closing
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import fc from 'fast-check'
 import { countCodePoints, firstCodePoints, type ReplDefaults, readReplReset } from '../../src/environment/repl-reset.ts'
+import { ReplReset } from '../../src/environment/repl-schemas.ts'
 
 const defaults: ReplDefaults = { context: 'default context', taskPrompt: 'default task', previewChars: 5 }
 const none: ReplDefaults = { context: '', taskPrompt: '', previewChars: 5 }
@@ -68,5 +69,15 @@ test('countCodePoints() and firstCodePoints() agree with the string iterator', (
       assert.equal(countCodePoints(text), [...text].length)
       assert.equal(firstCodePoints(text, count), [...text].slice(0, count).join(''))
     }),
+  )
+})
+
+test('ReplReset refuses an expected_answer whose digits JSON has lost, and says what to do', () => {
+  const refused = ReplReset.safeParse({ expected_answer: 2 ** 53 })
+  assert.match(refused.error?.issues[0]?.message ?? '', /as a string/)
+  assert.equal(ReplReset.safeParse({ expected_answer: String(2n ** 53n) }).success, true)
+  assert.match(
+    ReplReset.safeParse({ expected_answer: [1] }).error?.issues[0]?.message ?? '',
+    /string, a boolean, or a number/,
   )
 })

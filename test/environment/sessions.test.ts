@@ -138,7 +138,7 @@ test('calls of one session run one at a time, in order, and a failing one does n
   assert.deepEqual(await session.state(), { episode_id: 'one', step_count: 2 })
 })
 
-test('close() while a step runs frees the slot at once, settles the step, and refuses what was queued', async () => {
+test('close() while a step runs frees the slot at once, and refuses the step and what was queued', async () => {
   using opened = openTable()
   const { table, counter } = opened
   const session = table.open('counter')
@@ -149,7 +149,7 @@ test('close() while a step runs frees the slot at once, settles the step, and re
   session.close('client')
   assert.equal(table.active, 0)
   assert.deepEqual(counter.closed, ['one'])
-  assert.equal((await running).done, false)
+  await assert.rejects(running, { code: 'episode_not_found' })
   await assert.rejects(queued, { code: 'episode_not_found' })
 })
 
@@ -219,8 +219,9 @@ test('the reaper closes an episode at the end of its life, also while a step run
   const session = opened.table.open('counter')
   await session.reset({ episode_id: 'one' })
   const running = session.step({ hang: true }, {})
+  const refused = assert.rejects(running, { code: 'episode_not_found' })
   assert.equal(await held(closing(session)), 'lifetime')
-  await running
+  await refused
 })
 
 test('close() of the table closes every session, refuses new ones, and may be called twice', async () => {

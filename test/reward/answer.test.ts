@@ -57,3 +57,12 @@ test('no reason gives the expected answer away', () => {
     assert.doesNotMatch(rubric({ answer: '5', expected: 731 }).reason, /\d/)
   }
 })
+
+test('exactMatch() compares numbers to the last digit', () => {
+  const same = (answer: string, expected: number) => exactMatch({ answer, expected }).value
+  assert.equal(same('3.00000000000000000001', 3), 0)
+  assert.equal(same('-0.50', -0.5), 1)
+  assert.equal(same('1000e18', 1e21), 1)
+  assert.equal(same('0.0', 0), 1)
+  assert.equal(same('9007199254740992', 9007199254740991), 0)
+})
