@@ -22,7 +22,7 @@ export function onLines(
   onLine: (line: Buffer) => void,
   onError: (error: unknown) => void,
 ): void {
-  const partial = new PartialLine()
+  const partial = new PartialLine(maxLineBytes)
   let stopped = false
   source.on('data', (chunk: Buffer) => {
     if (stopped) return
@@ -48,13 +48,19 @@ export function onLines(
 
 /** A line that has not ended yet, in one buffer that doubles. */
 class PartialLine {
+  readonly #mostBytes: number
   #held: Buffer = Buffer.alloc(0)
   length = 0
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes
+  }
 
   push(piece: Buffer): void {
     const needed = this.length + piece.length
     if (needed > this.#held.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#held.length, FIRST_BYTES))
+      const doubled = Math.min(2 * this.#held.length, this.#mostBytes)
+      const larger = Buffer.allocUnsafe(Math.max(needed, doubled, FIRST_BYTES))
       this.#held.copy(larger, 0, 0, this.length)
       this.#held = larger
     }

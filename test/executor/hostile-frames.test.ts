@@ -61,7 +61,8 @@ describe('hostile frames', { concurrency: 1 }, () => {
       assert.ok(['protocol_violation', 'exited'].includes(outcome.reason), JSON.stringify(outcome).slice(0, 600))
       assert.equal(outcome.state_kept, false)
       const grown = process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers - heapBefore
-      assert.ok(grown < 200 * 2 ** 20, `grew by ${grown}`)
+      // Not collected yet: one line of the largest size, and the halves it grew from.
+      assert.ok(grown < 400 * 2 ** 20, `grew by ${grown}`)
       assert.equal((await run(worker, 'print("alive")')).stdout.text, 'alive\n')
     })
   }
