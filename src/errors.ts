@@ -15,7 +15,6 @@ export const FAILURE_CODES = [
   'queue_full',
   'isolation_unavailable',
   'worker_start_failed',
-  'worker_exited',
   'protocol_violation',
   'shutting_down',
   'internal',
@@ -48,4 +47,9 @@ export class CapacityError extends ServiceError {
     this.activeSessions = activeSessions
     this.maxSessions = maxSessions
   }
+}
+
+/** The words of a failure, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -5,7 +5,7 @@
  * until it has a row here. `docs/protocol.md` prints the same table.
  */
 
-import { CapacityError, type FailureCode, ServiceError } from '../errors.ts'
+import { CapacityError, type FailureCode, messageOf, ServiceError } from '../errors.ts'
 import { LateAnswer } from './in-time.ts'
 
 /** `code` of a WebSocket `error` frame; the list is closed on the client's side. */
@@ -46,7 +46,6 @@ export const FAILURE_STATUS: Record<FailureCode, FailureStatus> = {
   queue_full: { http: 503, socket: 'EXECUTION_ERROR', rpc: RPC.server, retry: true },
   isolation_unavailable: { http: 503, socket: 'EXECUTION_ERROR', rpc: RPC.server, retry: false },
   worker_start_failed: { http: 503, socket: 'EXECUTION_ERROR', rpc: RPC.server, retry: true },
-  worker_exited: { http: 503, socket: 'EXECUTION_ERROR', rpc: RPC.server, retry: true },
   protocol_violation: { http: 500, socket: 'EXECUTION_ERROR', rpc: RPC.internal, retry: false },
   shutting_down: { http: 503, socket: 'EXECUTION_ERROR', rpc: RPC.server, retry: true },
   internal: { http: 500, socket: 'EXECUTION_ERROR', rpc: RPC.internal, retry: false },
@@ -66,7 +65,7 @@ export type Failure = FailureStatus & {
 /** Name whatever was thrown; anything but a `ServiceError` is `internal`, and 504 where an answer came too late. */
 export function toFailure(error: unknown): Failure {
   const code = error instanceof ServiceError ? error.code : 'internal'
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   if (error instanceof LateAnswer) return { ...FAILURE_STATUS.internal, http: 504, code, message, facts: null }
   const facts =
     error instanceof CapacityError ? { active_sessions: error.activeSessions, max_sessions: error.maxSessions } : null

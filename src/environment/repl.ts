@@ -55,7 +55,6 @@ async function openEpisode(
 ): Promise<Episode> {
   const start = readReplReset(request, settings)
   const worker = await executor.open({
-    episode_id: start.episodeId,
     preload: executor.describe().preload.includes('torch') ? 'torch' : 'base',
     variables: start.context === '' ? {} : { context: start.context },
     call_helpers: [...SUBCALL_NAMES],

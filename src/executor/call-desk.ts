@@ -1,7 +1,7 @@
 /** Calls of agent code that wait for an answer of the service, such as `llm_query`. */
 
 import { performance } from 'node:perf_hooks'
-import { ServiceError } from '../errors.ts'
+import { messageOf, ServiceError } from '../errors.ts'
 import type { WorkerCall } from './executor.ts'
 import type { CallFrame, ServiceFrame } from './protocol.ts'
 
@@ -73,7 +73,7 @@ export class CallDesk {
     const answer = this.#answer({ name: frame.name, arguments: frame.arguments, signal })
     answer.then(
       value => this.#finish(frame.call, signal, value, null),
-      error => this.#finish(frame.call, signal, null, error instanceof Error ? error.message : String(error)),
+      error => this.#finish(frame.call, signal, null, messageOf(error)),
     )
   }
 
@@ -92,7 +92,7 @@ export class CallDesk {
       this.#send({ type: 'reply', call, value: value ?? null, error })
     } catch (cause) {
       // Only an answer that JSON can't hold gets here.
-      const text = `the answer can not be sent: ${cause instanceof Error ? cause.message : String(cause)}`
+      const text = `the answer can not be sent: ${messageOf(cause)}`
       this.#send({ type: 'reply', call, value: null, error: text })
     }
   }

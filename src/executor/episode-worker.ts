@@ -1,7 +1,7 @@
 /** The worker of one episode as an environment sees it: processes come and go behind it. */
 
 import { performance } from 'node:perf_hooks'
-import { ServiceError } from '../errors.ts'
+import { messageOf, ServiceError } from '../errors.ts'
 import { type RunPolicy, runCell } from './cell-run.ts'
 import type { CellOutcome, EpisodeWorker, OpenRequest, RunRequest } from './executor.ts'
 import { retire } from './pool.ts'
@@ -139,7 +139,7 @@ export class PooledEpisodeWorker implements EpisodeWorker {
 
 /** A cell that never ran, because the service had no process for it. */
 function infraOutcome(error: unknown, queued_ms: number, variables: string[]): CellOutcome {
-  const sentence = `InfraError: ${error instanceof Error ? error.message : String(error)}`
+  const sentence = `InfraError: ${messageOf(error)}`
   const nothing = { text: '', total_chars: 0, total_bytes: 0, truncated: false }
   const told = {
     text: sentence,

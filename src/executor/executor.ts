@@ -6,6 +6,8 @@
  * stays, and every outcome says whether the Python state did.
  */
 
+import type { ReadyFrame } from '../launcher/zygote-frames.ts'
+
 /** Why a cell ended: one closed word, decided by the service and the kernel. */
 export const REASONS = [
   'ok',
@@ -82,7 +84,6 @@ export type WorkerCall = {
 
 /** What a fresh namespace holds; used again when a lost worker is replaced. */
 export type OpenRequest = {
-  episode_id: string
   preload: PreloadSet
   /** Variables to bind before the first cell (`context`). */
   variables: Record<string, string>
@@ -143,6 +144,5 @@ export type ExecutorDescription = {
   workers: { busy: number; spare: number; starting: number; queued: number }
 }
 
-export const ISOLATION_LEVELS = ['none', 'landlock', 'namespaces'] as const
-/** From weakest to strongest; see sandbox/README.md. */
-export type IsolationLevel = (typeof ISOLATION_LEVELS)[number]
+/** What a zygote reports of its sandbox; from weakest to strongest `none`, `landlock`, `namespaces`. */
+export type IsolationLevel = ReadyFrame['level']

@@ -4,6 +4,7 @@ import { lstatSync } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { messageOf } from '../errors.ts'
 
 /** Folders may nest this deep; far below what one path can name, so nothing hides under a path too long to open. */
 const MAX_DEPTH = 64
@@ -140,5 +141,5 @@ function codeOf(error: unknown): string | null {
 function causeOf(error: unknown): string {
   const code = codeOf(error)
   if (code !== null && error instanceof Error && 'syscall' in error) return `${code} (${String(error.syscall)})`
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

@@ -1,7 +1,7 @@
 /** Warm spares of one preload set: forked, isolated and connected ahead of demand. */
 
 import { performance } from 'node:perf_hooks'
-import { ServiceError } from '../errors.ts'
+import { messageOf, ServiceError } from '../errors.ts'
 import { Zygote, type ZygoteOptions } from '../launcher/zygote.ts'
 import type { ReadyFrame } from '../launcher/zygote-frames.ts'
 import { WorkerProcess } from './worker-process.ts'
@@ -143,9 +143,7 @@ export class Pool {
       this.#starting -= 1
       if (this.#closing) return
       this.#failures += 1
-      this.#options.zygote.onLog(
-        `a worker could not be started: ${cause instanceof Error ? cause.message : String(cause)}`,
-      )
+      this.#options.zygote.onLog(`a worker could not be started: ${messageOf(cause)}`)
       if (this.#failures >= MAX_FAILURES) {
         this.#failures = 0
         this.#failWaiters(new ServiceError('worker_start_failed', 'no worker could be started', { cause }))
@@ -204,9 +202,7 @@ export class Pool {
         this.#zygote = await Zygote.start(this.#options.zygote)
         break
       } catch (cause) {
-        this.#options.zygote.onLog(
-          `the zygote could not be replaced: ${cause instanceof Error ? cause.message : String(cause)}`,
-        )
+        this.#options.zygote.onLog(`the zygote could not be replaced: ${messageOf(cause)}`)
         this.#failWaiters(new ServiceError('worker_start_failed', 'the Python zygote can not be started', { cause }))
         await new Promise(resolve => setTimeout(resolve, ZYGOTE_RETRY_MS * Math.min(attempt, 20)).unref())
       }

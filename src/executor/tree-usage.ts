@@ -1,6 +1,7 @@
 /** Memory and size of a process tree from /proc, for hosts whose cgroups the service may not write. */
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { messageOf } from '../errors.ts'
 
 export type TreeUsage = {
   processes: number
@@ -80,7 +81,7 @@ class ProcReader {
       return read()
     } catch (error) {
       if (error instanceof Error && 'code' in error && GONE.has(String(error.code))) return null
-      this.unread ??= error instanceof Error ? error.message : String(error)
+      this.unread ??= messageOf(error)
       return otherwise
     }
   }

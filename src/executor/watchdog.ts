@@ -1,6 +1,7 @@
 /** Watches a worker for what no timer sees: CPU of many threads, output, and memory where no cgroup counts it. */
 
 import { performance } from 'node:perf_hooks'
+import { messageOf } from '../errors.ts'
 import type { Ending } from './exit.ts'
 import { inspectFolder } from './folder-usage.ts'
 import { readTree } from './tree-usage.ts'
@@ -48,7 +49,7 @@ export function watchCell(
       unreadLooks = breach?.reason === 'infra_error' ? unreadLooks + 1 : 0
       if (breach !== null && (unreadLooks === 0 || unreadLooks > MAX_UNREAD)) worker.end(breach)
     } catch (error) {
-      worker.end(unwatched(error instanceof Error ? error.message : String(error)))
+      worker.end(unwatched(messageOf(error)))
     }
   }
   const timer = setInterval(look, TICK_MS)

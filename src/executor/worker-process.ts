@@ -5,7 +5,7 @@
  * cause of its end wins, whoever else notices later.
  */
 
-import { ServiceError } from '../errors.ts'
+import { messageOf, ServiceError } from '../errors.ts'
 import type { Fork } from '../launcher/fork-desk.ts'
 import { onLines } from '../launcher/lines.ts'
 import type { ExitReport } from '../launcher/zygote-frames.ts'
@@ -81,7 +81,7 @@ export class WorkerProcess {
       this.#take(parseWorkerFrame(line))
     }
     onLines(fork.socket, MAX_FRAME_BYTES, onLine, error => {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       this.end({ reason: 'protocol_violation', sentence: `ProtocolViolation: ${message}` })
     })
     fork.socket.resume()

@@ -2,7 +2,7 @@
 
 import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { ServiceError } from '../errors.ts'
+import { messageOf, ServiceError } from '../errors.ts'
 import type { WorkFolder } from './workspace.ts'
 import type { Accounting, ExitReport, ForkedFrame, ZygoteFrame } from './zygote-frames.ts'
 
@@ -174,7 +174,7 @@ function takeFifos({ stdout, stderr }: ForkedFrame): { stdoutFd: number; stderrF
     return { stdoutFd, stderrFd: openSync(stderr, flags) }
   } catch (error) {
     if (stdoutFd !== undefined) closeSync(stdoutFd)
-    return `the worker's output can not be read: ${error instanceof Error ? error.message : String(error)}`
+    return `the worker's output can not be read: ${messageOf(error)}`
   } finally {
     for (const path of [stdout, stderr]) if (existsSync(path)) unlinkSync(path)
   }

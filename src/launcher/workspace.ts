@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { dir } from 'tmp-promise'
+import { messageOf } from '../errors.ts'
 
 const PREFIX = 'forkyard-'
 const OWNER_FILE = 'owner'
@@ -104,7 +105,7 @@ async function sweepOrphans(onLog: (line: string) => void): Promise<void> {
     try {
       if (!isOrphan(path)) continue
     } catch (error) {
-      onLog(`${path} is left alone: ${error instanceof Error ? error.message : String(error)}`)
+      onLog(`${path} is left alone: ${messageOf(error)}`)
       continue
     }
     await removeOrTell(path, onLog)

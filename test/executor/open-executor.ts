@@ -23,7 +23,6 @@ export async function openExecutor(settings: Record<string, string> = {}): Promi
   const preload = executor.describe().preload[0] ?? 'base'
   const open = (request: Partial<OpenRequest> = {}) =>
     executor.open({
-      episode_id: 'test',
       preload,
       variables: {},
       call_helpers: [],

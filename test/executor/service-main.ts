@@ -11,7 +11,6 @@ const executor = await startExecutor(readConfig(), line => process.stderr.write(
 const folder = readdirSync(tmpdir()).find(name => name.startsWith('forkyard-') && !before.includes(name))
 for (let count = 0; count < 2; count++) {
   const worker = await executor.open({
-    episode_id: `${count}`,
     preload: 'base',
     variables: {},
     call_helpers: [],
