@@ -1,6 +1,7 @@
 /** The figures of one server: resets, steps, idle episodes. */
 
-import { descendants, privateBytes } from './processes.ts'
+import { descendants } from '../test/process-table.ts'
+import { privateBytes } from './processes.ts'
 import { type Summary, sample, summarize } from './statistics.ts'
 import { HttpClient, SocketClient } from './wire-clients.ts'
 
@@ -78,7 +79,7 @@ export type IdleFigures = {
 
 /** Hold many episodes, each after one step, and look at memory, and at a step and a reset beside them. */
 export async function measureIdle(url: string, server: number, count: number): Promise<IdleFigures> {
-  const before = new Set(descendants(server))
+  const before = new Set(descendants(server).map(({ pid }) => pid))
   const clients: SocketClient[] = []
   const opened = await sample(count, 0, async () => {
     const client = await SocketClient.connect(`${url}/repl`)
@@ -86,7 +87,7 @@ export async function measureIdle(url: string, server: number, count: number): P
     await client.send('reset', {})
     await client.send('step', { code: 'x = 1' })
   })
-  const fresh = descendants(server).filter(pid => !before.has(pid))
+  const fresh = descendants(server).flatMap(({ pid }) => (before.has(pid) ? [] : [pid]))
   const bytes = fresh.reduce((sum, pid) => sum + privateBytes(pid), 0)
   const last = clients.at(-1)
   const steps = last === undefined ? [Number.NaN] : await sample(300, 20, () => last.send('step', PASS))

@@ -1,6 +1,6 @@
 /** Memory of process trees, from the kernel. */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 const KIB = 1024
 
@@ -13,17 +13,6 @@ export function privateBytes(pid: number): number {
 /** Resident memory of a process in bytes. */
 export function residentBytes(pid: number): number {
   return field(read(`/proc/${pid}/status`), 'VmRSS') * KIB
-}
-
-/** Process ids below a process. */
-export function descendants(root: number): number[] {
-  const parents = new Map<number, number>()
-  for (const name of readdirSync('/proc')) {
-    const stat = /^\d+$/.test(name) ? read(`/proc/${name}/stat`) : ''
-    if (stat !== '') parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
-  }
-  const below = (pid: number | undefined): boolean => pid !== undefined && (pid === root || below(parents.get(pid)))
-  return [...parents.keys()].filter(pid => pid !== root && below(parents.get(pid)))
 }
 
 function field(text: string, name: string): number {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { descendants, residentBytes } from './process-table.ts'
+import { descendants, residentBytes } from '../process-table.ts'
 import { missing, PACKAGES, PythonDriver } from './python-driver.ts'
 import { type RunningServer, serve } from './serve.ts'
 import type { ReplMetadata, ReplStep, TimedStep } from './wire.ts'
@@ -106,7 +106,7 @@ suite(`reported inputs through ${client.name}`, { skip: missing(client) }, () =>
   })
 
   test('a step that takes all memory is stopped by name and disturbs nobody', async () => {
-    const before = residentBytes(await descendants(driver.pid))
+    const before = residentBytes(descendants(process.pid, driver.pid))
     const seen = await driver.run<{ hogs: TimedStep[]; neighbour: { wanted: string; stdout: string }[] }>(
       'reported_inputs.memory_hogs',
       server.url,
@@ -121,7 +121,7 @@ suite(`reported inputs through ${client.name}`, { skip: missing(client) }, () =>
     assert.equal(back?.observation.result.stdout.trim(), 'back')
     assert.ok(seen.neighbour.length > 1)
     for (const { wanted, stdout } of seen.neighbour) assert.equal(stdout, wanted)
-    const grown = residentBytes(await descendants(driver.pid)) - before
+    const grown = residentBytes(descendants(process.pid, driver.pid)) - before
     assert.ok(grown < (MEMORY_MIB * 1024 * 1024) / 2, `${grown} bytes were not given back`)
   })
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { descendants, type ProcessEntry, settled } from './process-table.ts'
+import { descendants, type ProcessEntry, settled } from '../process-table.ts'
 import { missing, PACKAGES, PythonDriver } from './python-driver.ts'
 import { type RunningServer, serve } from './serve.ts'
 
@@ -21,7 +21,7 @@ for (const client of PACKAGES) {
       driver = new PythonDriver(client)
       // No spares: the workers in the process table are then those of episodes.
       server = await serve({ MAX_CONCURRENT_ENVS: String(CAPACITY), WARM_SPARES: '0', SOCKET_PING_S: '0.25' })
-      withoutEpisodes = pidsOf(await descendants(driver.pid))
+      withoutEpisodes = pidsOf(descendants(process.pid, driver.pid))
     })
     after(() => Promise.all([driver.close(), server.close()]))
 

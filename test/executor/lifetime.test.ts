@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { execa } from 'execa'
-import { descendants, LEVELS, openExecutor, run } from './open-executor.ts'
+import { descendants } from '../process-table.ts'
+import { LEVELS, openExecutor, run } from './open-executor.ts'
 import { startServiceProcess, untilGone } from './service-process.ts'
 
 /** Run folders of this process; their names hold its id. */

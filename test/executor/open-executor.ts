@@ -1,6 +1,5 @@
-/** A real executor for one test file, and what is left of it in the process table afterwards. */
+/** A real executor for one test file. */
 
-import { readdirSync, readFileSync } from 'node:fs'
 import { readConfig } from '../../src/config.ts'
 import type { CellOutcome, EpisodeWorker, Executor, OpenRequest } from '../../src/executor/executor.ts'
 import { startExecutor } from '../../src/start-executor.ts'
@@ -36,32 +35,4 @@ export async function openExecutor(settings: Record<string, string> = {}): Promi
 /** Run code with a limit of 10 s. */
 export function run(worker: EpisodeWorker, code: string, limit_ms = 10_000): Promise<CellOutcome> {
   return worker.run({ code, limit_ms })
-}
-
-/** Process ids whose parent chain leads to this process, zombies included. */
-export function descendants(root = process.pid): { pid: number; state: string; name: string }[] {
-  const rows = readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .flatMap(name => {
-      const stat = readStat(Number(name))
-      return stat === null ? [] : [stat]
-    })
-  const found = new Set([root])
-  for (let before = 0; before !== found.size; ) {
-    before = found.size
-    for (const row of rows) if (found.has(row.parent)) found.add(row.pid)
-  }
-  return rows.filter(row => row.pid !== root && found.has(row.pid))
-}
-
-function readStat(pid: number): { pid: number; parent: number; state: string; name: string } | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const end = text.lastIndexOf(')')
-    const [state = '', parent = ''] = text.slice(end + 2).split(' ')
-    return { pid, parent: Number(parent), state, name: text.slice(text.indexOf('(') + 1, end) }
-  } catch {
-    // It ended between the listing and the reading.
-    return null
-  }
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { execa } from 'execa'
-import { descendants, LEVELS } from './open-executor.ts'
+import { descendants } from '../process-table.ts'
+import { LEVELS } from './open-executor.ts'
 
 /** Debian's and most other systems' interpreter: one that every user may run. */
 const PYTHON = '/usr/bin/python3'

@@ -1,6 +1,6 @@
-/** Looks into the process table of the host: what the server has started, and what is left of it. */
+/** Looks into the process table of the host: what a service has started, and what is left of it. */
 
-import { readdir, readFile } from 'node:fs/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** One process below this one. */
@@ -18,27 +18,28 @@ export type ProcessEntry = {
 const PAGE_BYTES = 4096
 
 /**
- * Every process started below this one.
+ * Every process started below another, zombies included.
  *
- * @param except Root of a branch to leave out, such as the client's own process.
+ * @param root Whose processes to look for.
+ * @param except Root of a branch to leave out, such as a test's own client.
  */
-export async function descendants(except?: number): Promise<ProcessEntry[]> {
-  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
-  const entries = (await Promise.all(pids.map(readEntry))).filter(entry => entry !== null)
-  const below = new Set([process.pid])
+export function descendants(root = process.pid, except?: number): ProcessEntry[] {
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  const entries = pids.map(readEntry).filter(entry => entry !== null)
+  const below = new Set([root])
   // A child may have a smaller pid than its parent once pids wrap, so look until nothing is added.
   for (let before = -1; before !== below.size; ) {
     before = below.size
     for (const { pid, parent } of entries) if (below.has(parent) && pid !== except) below.add(pid)
   }
-  return entries.filter(({ pid }) => pid !== process.pid && below.has(pid))
+  return entries.filter(({ pid }) => pid !== root && below.has(pid))
 }
 
 /** Null when the process ended meanwhile. */
-async function readEntry(pid: string): Promise<ProcessEntry | null> {
+function readEntry(pid: string): ProcessEntry | null {
   let stat: string
   try {
-    stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ESRCH') return null
@@ -68,7 +69,7 @@ export async function settled(
 ): Promise<ProcessEntry[]> {
   const giveUp = performance.now() + patienceMs
   for (;;) {
-    const entries = await descendants(except)
+    const entries = descendants(process.pid, except)
     if (wanted(entries) || performance.now() > giveUp) return entries
     await pause(50)
   }
