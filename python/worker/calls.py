@@ -31,15 +31,21 @@ class Helpers:
         self.find: Callable[[str], Any] = lambda name: None
         self.note: Callable[[str], None] = lambda text: None
 
-    def make(self, call_helpers: list[str]) -> dict[str, Callable[..., Any]]:
-        """The helpers by the name that agent code knows them by."""
-        made: dict[str, Callable[..., Any]] = {
-            "FINAL": self._final,
-            "FINAL_VAR": self._final_var,
-            "SHOW_VARS": self._show_vars,
-            "format_exc": traceback.format_exc,
-            "safe_json_dumps": safe_json_dumps,
-        }
+    def make(self, call_helpers: list[str], *, endings: bool) -> dict[str, Callable[..., Any]]:
+        """The helpers by the name that agent code knows them by.
+
+        Args:
+            endings: With those that end an episode, and what the REPL has beside them.
+        """
+        made: dict[str, Callable[..., Any]] = {}
+        if endings:
+            made.update(
+                FINAL=self._final,
+                FINAL_VAR=self._final_var,
+                SHOW_VARS=self._show_vars,
+                format_exc=traceback.format_exc,
+                safe_json_dumps=safe_json_dumps,
+            )
         for name in call_helpers:
             made[name] = (
                 self._batch_helper(name) if name.endswith(("_batched", "_batch")) else self._single_helper(name)

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 from worker.capture import StandardStreams
 from worker.channel import Channel
 from worker.failure import describe, innermost_cell_line, remember_source
+from worker.instrument import Scene, find_instrument
 from worker.interrupt import StepTimeout
 from worker.namespace import Before, Namespace, restore_builtins
 from worker.protocol import RunFrame
+from worker.report import plain_report
 
 _T = TypeVar("_T")
 # Bound by name, like all that is called before the built-ins are back.
@@ -35,6 +37,7 @@ class CellResult:
         locals: Names bound or changed, to previews.
         variables: Public names now, sorted.
         answer: The answer protocol, None unless `answer` was a dict.
+        report: What the instrument of the cell wrote, None without one.
     """
 
     id: int
@@ -43,15 +46,18 @@ class CellResult:
     locals: dict[str, str]
     variables: list[str]
     answer: dict[str, Any] | None
+    report: dict[str, Any] | None
 
 
 class CellRunner:
-    """Runs cells one after the other in one namespace."""
+    """Runs cells one after the other, in one namespace unless a cell brings its own."""
 
-    def __init__(self, channel: Channel, streams: StandardStreams, namespace: Namespace) -> None:
+    def __init__(self, channel: Channel, streams: StandardStreams, namespace: Namespace, work: str) -> None:
         self._channel = channel
         self._streams = streams
-        self._namespace = namespace
+        self._lasting = self._namespace = namespace
+        self._work = work
+        self._scene: Scene | None = None
         self._pid = getpid()
         self._count = 0
         self._cell = 0
@@ -64,8 +70,11 @@ class CellRunner:
         channel.deliver_interrupt = self._deliver
         channel.signals.hold()
 
-    def run(self, frame: RunFrame) -> CellResult:
+    def run(self, frame: RunFrame, namespace: Namespace | None = None) -> CellResult:
         """Run one cell. What agent code raises, in the cell or while it is described, is told in the result.
+
+        Args:
+            namespace: For this cell alone; None is the lasting one.
 
         Raises:
             OSError: The worker's own descriptors are gone.
@@ -73,9 +82,11 @@ class CellRunner:
         self._count += 1
         self._cell, self._late, self._before = frame.id, None, Before({}, {})
         self._put_back, self._notes = [], []
+        self._namespace = namespace or self._lasting
+        self._scene = None if frame.instrument is None else Scene(self._namespace.values, self._work)
         raised: BaseException | None = None
         try:
-            self._attempt(frame.code)
+            self._attempt(frame)
         except BaseException as error:
             raised = error
         for _ in _TRIES:
@@ -94,20 +105,21 @@ class CellRunner:
 
     def names(self) -> list[str]:
         """Public names now, sorted."""
-        return self._namespace.public_names()
+        return self._lasting.public_names()
 
     def lookup(self, names: list[str]) -> Any:
         """The value of the first of these variables that has one other than None; None when none has."""
-        values = (self._namespace.values.get(name) for name in names)
+        values = (self._lasting.values.get(name) for name in names)
         return next((value for value in values if value is not None), None)
 
-    def _attempt(self, source: str) -> None:
+    def _attempt(self, frame: RunFrame) -> None:
         filename = f"<cell {self._count}>"
-        remember_source(filename, source)
+        remember_source(filename, frame.code)
         self._streams.restore()
+        self._namespace.enter()
         self._running = self._cell
         self._channel.listen()
-        tree = _parse(source, filename)
+        tree = _parse(frame.code, filename)
         try:
             self._before = self._namespace.before(tree)
         except Exception as error:
@@ -118,6 +130,8 @@ class CellRunner:
         self._channel.signals.raise_arrived()
         for code in codes:
             _exec(code, values)
+        if frame.instrument is not None and self._scene is not None:
+            find_instrument(frame.instrument)(self._scene, frame.arguments)
 
     def _leave(self) -> None:
         """Take agent code's hands off the worker; safe to repeat when something raises in the middle."""
@@ -125,6 +139,7 @@ class CellRunner:
         setprofile(None)
         self._running = None
         self._put_back = restore_builtins() or self._put_back
+        self._lasting.enter()
         if getrecursionlimit() < _RECURSION_LIMIT:
             setrecursionlimit(_RECURSION_LIMIT)
             self._put_back = [*self._put_back, "recursion limit"]
@@ -138,10 +153,11 @@ class CellRunner:
         interrupted = bool(ends) and type(ends[0]) is StepTimeout
         answer = self._part("the answer", self._namespace.answer, None)
         changed: dict[str, str] = self._part("the changed variables", lambda: self._namespace.changes(self._before), {})
+        report: dict[str, Any] | None = self._part("the report", self._report, None)
         self._part("the frames of the cell", ends.clear, None)
         unflushed: list[str] = self._part("the output", self._streams.flush, [])
         reserved: list[str] = self._part("the reserved names", self._namespace.restore, [])
-        names: list[str] = self._part("the names", self._namespace.public_names, [])
+        names: list[str] = self._part("the names", self._lasting.public_names, [])
         self._channel.ignore()
         put_back = self._put_back + reserved + self._streams.restore()
         if self._late is not None:
@@ -154,7 +170,10 @@ class CellRunner:
         self._notes += [f"could not be flushed: {stream}" for stream in unflushed]
         for note in self._notes:
             self._streams.print_error(f"note: {note}\n")
-        return CellResult(self._cell, exception, interrupted, changed, names, answer)
+        return CellResult(self._cell, exception, interrupted, changed, names, answer, report)
+
+    def _report(self) -> dict[str, Any] | None:
+        return None if self._scene is None else plain_report(self._scene.report)
 
     def _part(self, what: str, work: Callable[[], _T], fallback: _T) -> _T:
         """Do one part of a result, in which agent code may run; what it raises costs this part only."""

@@ -9,7 +9,8 @@ from worker.interrupt import StepTimeout
 
 MAX_CHARS = 8_192
 CELL_PREFIX = "<cell "
-_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: The worker and the instruments.
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def remember_source(filename: str, source: str) -> None:

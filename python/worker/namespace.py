@@ -41,20 +41,28 @@ class Namespace:
     A real module: classes made in a cell pickle, and `multiprocessing` finds them.
     """
 
-    def __init__(self, variables: dict[str, str], helpers: dict[str, Callable[..., Any]]) -> None:
-        module = types.ModuleType("__main__")
-        sys.modules["__main__"] = module
-        self.values: dict[str, Any] = module.__dict__
+    def __init__(
+        self, variables: dict[str, str], helpers: dict[str, Callable[..., Any]], *, has_answer: bool = True
+    ) -> None:
+        self._module = types.ModuleType("__main__")
+        self.values: dict[str, Any] = self._module.__dict__
         self._reserved: dict[str, Any] = {"__builtins__": builtins, **variables, **helpers}
         self.values.update(self._reserved)
-        self.values["answer"] = _fresh_answer()
+        self._has_answer = has_answer
+        if has_answer:
+            self.values["answer"] = _fresh_answer()
+        self.enter()
+
+    def enter(self) -> None:
+        """Be what `import __main__` finds."""
+        sys.modules["__main__"] = self._module
 
     def restore(self) -> list[str]:
         """Put reserved names and the answer dict back; returns what had been replaced."""
         replaced = [name for name, value in self._reserved.items() if self.values.get(name, self) is not value]
         for name in replaced:
             self.values[name] = self._reserved[name]
-        if not isinstance(self.values.get("answer"), dict):
+        if self._has_answer and not isinstance(self.values.get("answer"), dict):
             self.values["answer"] = _fresh_answer()
             replaced.append("answer")
         return replaced
@@ -65,7 +73,7 @@ class Namespace:
 
     def answer(self) -> dict[str, Any] | None:
         """The answer protocol: `ready` is true only for the boolean True."""
-        value = self.values.get("answer")
+        value = self.values.get("answer") if self._has_answer else None
         if not isinstance(value, dict):
             return None
         # The methods of dict itself: a subclass may have others.

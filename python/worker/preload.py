@@ -6,6 +6,7 @@ import os
 import sys
 
 from worker.huge_pages import collapse_private_memory
+from worker.instrument import CATALOGUE
 
 PRELOAD = {
     "base": [
@@ -39,7 +40,9 @@ def import_packages(preload: str) -> str | None:
         PreloadError: A package is missing, or importing started a thread.
     """
     try:
-        for name in PRELOAD["base"] if preload == "base" else PRELOAD["base"] + PRELOAD["torch"]:
+        packages = PRELOAD["base"] if preload == "base" else PRELOAD["base"] + PRELOAD["torch"]
+        # The instruments last: they hold on to what is imported. Inside a sandbox their files can't be read.
+        for name in [*packages, CATALOGUE]:
             importlib.import_module(name)
     except ImportError as error:
         hint = "Without torch: FORKYARD_TORCH=none"

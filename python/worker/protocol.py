@@ -6,11 +6,11 @@ One JSON object per line in each direction. The other half is
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 #: Longest line the service accepts from a worker.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -38,6 +38,8 @@ class OpenFrame:
     Attributes:
         id: Echoed in the `opened` frame.
         variables: Names to bind before the first cell.
+        files: Files to write into the work folder, base64 by relative path.
+        endings: Install `FINAL` and its kin and the `answer` dict.
         call_helpers: Call helpers to install (`llm_query`, ...).
         seed: Seeds every random source when given.
         threads: torch threads.
@@ -45,6 +47,8 @@ class OpenFrame:
 
     id: int
     variables: dict[str, str]
+    files: dict[str, str]
+    endings: bool
     call_helpers: list[str]
     seed: int | None
     threads: int
@@ -52,10 +56,20 @@ class OpenFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunFrame:
-    """Run one cell."""
+    """Run one cell.
+
+    Attributes:
+        code: Agent code.
+        instrument: Name of the instrument to use when the code has run; None is none.
+        arguments: What the instrument gets.
+        fresh: Run in a namespace made for this cell alone.
+    """
 
     id: int
     code: str
+    instrument: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,7 @@ def parse_frame(line: bytes) -> ServiceFrame:
         raise FrameError(f"expected an object, got {type(raw).__name__}")
     kind = raw.get("type")
     if kind == "run":
-        return RunFrame(_integer(raw, "id"), _text(raw, "code"))
+        return _run_frame(raw)
     if kind == "interrupt":
         return InterruptFrame(_integer(raw, "id"), _text(raw, "cause"))
     if kind == "lookup":
@@ -112,7 +126,9 @@ def parse_frame(line: bytes) -> ServiceFrame:
         seed = None if raw.get("seed") is None else _integer(raw, "seed")
         return OpenFrame(
             _integer(raw, "id"),
-            {name: _text(_object(raw, "variables"), name) for name in _object(raw, "variables")},
+            _text_by_name(raw, "variables"),
+            _text_by_name(raw, "files"),
+            _flag(raw, "endings"),
             _texts(raw, "call_helpers"),
             seed,
             _integer(raw, "threads"),
@@ -146,6 +162,14 @@ def cut_answer(text: str) -> str:
     return text
 
 
+def _run_frame(raw: Mapping[str, Any]) -> RunFrame:
+    number, code, fresh = _integer(raw, "id"), _text(raw, "code"), _flag(raw, "fresh")
+    if raw.get("instrument") is None:
+        return RunFrame(number, code, fresh=fresh)
+    instrument = _object(raw, "instrument")
+    return RunFrame(number, code, _text(instrument, "name"), _object(instrument, "arguments"), fresh)
+
+
 def _integer(raw: Mapping[str, Any], field: str) -> int:
     value = raw.get(field)
     if type(value) is not int:
@@ -158,6 +182,18 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise FrameError(f"{field}: expected a string, got {type(value).__name__}")
     return value
+
+
+def _flag(raw: Mapping[str, Any], field: str) -> bool:
+    value = raw.get(field)
+    if not isinstance(value, bool):
+        raise FrameError(f"{field}: expected a boolean, got {type(value).__name__}")
+    return value
+
+
+def _text_by_name(raw: Mapping[str, Any], field: str) -> dict[str, str]:
+    entries = _object(raw, field)
+    return {name: _text(entries, name) for name in entries}
 
 
 def _texts(raw: Mapping[str, Any], field: str) -> list[str]:

@@ -57,6 +57,8 @@ async function openEpisode(
   const worker = await executor.open({
     preload: executor.describe().preload.includes('torch') ? 'torch' : 'base',
     variables: start.context === '' ? {} : { context: start.context },
+    files: {},
+    endings: true,
     call_helpers: [...SUBCALL_NAMES],
     seed: start.seed,
     onCall: answerSubcall,

@@ -38,7 +38,7 @@ export async function runCell(
   const overrun = new Overrun(worker, policy.grace_ms)
   worker.stdout.begin(request.onStdout)
   worker.stderr.begin(undefined)
-  const { id, reply } = worker.run(request.code)
+  const { id, reply } = worker.run(request)
   worker.calls.begin(id, onCall)
   const limit_s = request.limit_ms / 1000
   const cpu_s = limit_s * policy.threads
@@ -74,7 +74,7 @@ export async function runCell(
     overrun.cause !== null && end.exception === null
       ? `StepTimeout: ${overrun.cause}, and the step caught the interrupt. Variables are kept.`
       : null
-  const { locals, variables, answer } = end
+  const { locals, variables, answer, report } = end
   return {
     reason: reasonOf(end, overrun.cause !== null, after.oom_kills > before.oom_kills),
     state_kept: true,
@@ -84,6 +84,7 @@ export async function runCell(
     variables,
     answer,
     final: worker.final,
+    report,
     usage,
   }
 }
@@ -118,7 +119,7 @@ function lostOutcome(
   { reason, sentence }: Ending,
   usage: Usage,
 ): Omit<CellOutcome, 'restarted'> {
-  const facts = { exception: sentence, locals: {}, variables: [], answer: null, final: worker.final }
+  const facts = { exception: sentence, locals: {}, variables: [], answer: null, final: worker.final, report: null }
   return { reason, state_kept: false, ...takeOutput(worker, `${sentence}\n`), ...facts, usage }
 }
 

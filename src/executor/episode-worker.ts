@@ -158,6 +158,7 @@ function infraOutcome(error: unknown, queued_ms: number, variables: string[]): C
     variables,
     final: null,
     answer: null,
+    report: null,
     usage: { wall_ms: 0, cpu_ms: null, peak_memory_bytes: null, subcall_wait_ms: 0, queued_ms },
   }
 }

@@ -71,8 +71,19 @@ export type CellOutcome = {
   /** First value handed to `FINAL` or `FINAL_VAR` in this cell, as text; survives a later crash. */
   final: string | null
   answer: AnswerFact
+  /** What the instrument of the cell measured; null without one, and where it was lost. Untrusted, like all of a worker. */
+  report: Record<string, unknown> | null
   usage: Usage
 }
+
+/**
+ * A function of the service's own that runs in the worker, after the code of a cell and under the same limits.
+ *
+ * `python/instruments` has them. Agent code can reach what it measures with, so a report is
+ * information for the agent and never evidence for a reward; only in a worker that never
+ * ran agent code is it more than that.
+ */
+export type InstrumentCall = { name: string; arguments: Record<string, unknown> }
 
 /** A request from agent code to the service, such as `llm_query`. */
 export type WorkerCall = {
@@ -87,6 +98,10 @@ export type OpenRequest = {
   preload: PreloadSet
   /** Variables to bind before the first cell (`context`). */
   variables: Record<string, string>
+  /** Files to write into the work folder before the first cell: base64 by relative path. */
+  files: Record<string, string>
+  /** Install `FINAL`, `FINAL_VAR`, `SHOW_VARS` and the `answer` dict. */
+  endings: boolean
   /** Names of call helpers to install (`llm_query`, …); each reaches `onCall`. */
   call_helpers: string[]
   /** Seeds `random`, numpy and torch when given. */
@@ -99,6 +114,10 @@ export type RunRequest = {
   code: string
   /** Time the cell may use before it is interrupted, in milliseconds. */
   limit_ms: number
+  /** Runs after the code, unless that raised. */
+  instrument?: InstrumentCall
+  /** Run in a namespace as opening made it, made for this cell and thrown away; the episode's own stays as it is. */
+  fresh?: boolean
   /** Sees every stdout byte of this cell before truncation, in order. */
   onStdout?: (chunk: Buffer) => void
 }

@@ -8,9 +8,10 @@
 
 import { z } from 'zod'
 import { ServiceError } from '../errors.ts'
+import type { InstrumentCall } from './executor.ts'
 
 /** Both halves must agree; `ready` carries it and a mismatch ends the worker. */
-export const PROTOCOL_VERSION = 1
+export const PROTOCOL_VERSION = 2
 
 /** Longest line a worker may write, in bytes. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -52,6 +53,7 @@ export const WorkerFrame = z.discriminatedUnion('type', [
     locals: few(z.string().max(2000), 200),
     variables: names,
     answer: z.strictObject({ ready: z.boolean(), content: answer }).nullable(),
+    report: few(z.unknown(), 1000).nullable().describe('What the instrument of the cell wrote.'),
   }),
 ])
 export type WorkerFrame = z.infer<typeof WorkerFrame>
@@ -64,11 +66,13 @@ export type ServiceFrame =
       type: 'open'
       id: number
       variables: Record<string, string>
+      files: Record<string, string>
+      endings: boolean
       call_helpers: string[]
       seed: number | null
       threads: number
     }
-  | { type: 'run'; id: number; code: string }
+  | { type: 'run'; id: number; code: string; instrument: InstrumentCall | null; fresh: boolean }
   | { type: 'interrupt'; id: number; cause: string }
   | { type: 'lookup'; id: number; names: string[] }
   | { type: 'reply'; call: number; value: unknown; error: string | null }

@@ -12,7 +12,7 @@ import type { ExitReport } from '../launcher/zygote-frames.ts'
 import { type Counters, countersOf, TreeCounters } from './accounting.ts'
 import { CallDesk } from './call-desk.ts'
 import { CapturedOutput } from './captured-output.ts'
-import type { OpenRequest } from './executor.ts'
+import type { OpenRequest, RunRequest } from './executor.ts'
 import { type Ending, explainExit } from './exit.ts'
 import { type FrameOf, OwedFrame, type OwedType } from './owed-frame.ts'
 import {
@@ -143,9 +143,9 @@ export class WorkerProcess {
 
   /** @throws {ServiceError} `worker_start_failed` when the worker does not take the episode. */
   async open(request: OpenRequest, threads: number): Promise<string[]> {
-    const { variables, call_helpers, seed } = request
+    const { variables, files, endings, call_helpers, seed } = request
     const id = ++this.#lastId
-    this.#send({ type: 'open', id, variables, call_helpers, seed, threads })
+    this.#send({ type: 'open', id, variables, files, endings, call_helpers, seed, threads })
     return (await this.#expect('opened', id, OPEN_TIMEOUT_MS)).variables
   }
 
@@ -154,11 +154,12 @@ export class WorkerProcess {
    *
    * @returns Its id, and its result, or why the process was lost.
    */
-  run(code: string): { id: number; reply: Promise<ResultFrame | Ending> } {
+  run(request: RunRequest): { id: number; reply: Promise<ResultFrame | Ending> } {
+    const { code, instrument = null, fresh = false } = request
     const id = ++this.#lastId
     this.final = null
     this.#writtenBytes = this.#writtenFrames = 0
-    this.#send({ type: 'run', id, code })
+    this.#send({ type: 'run', id, code, instrument, fresh })
     return { id, reply: this.#owed.wait('result', id) }
   }
 

@@ -16,6 +16,7 @@ const ran: CellOutcome = {
   variables: [],
   final: null,
   answer: { ready: false, content: '' },
+  report: null,
   usage: { wall_ms: 1, cpu_ms: 1, peak_memory_bytes: null, subcall_wait_ms: 0, queued_ms: 0 },
 }
 

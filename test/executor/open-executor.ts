@@ -24,6 +24,8 @@ export async function openExecutor(settings: Record<string, string> = {}): Promi
     executor.open({
       preload,
       variables: {},
+      files: {},
+      endings: true,
       call_helpers: [],
       seed: null,
       onCall: () => Promise.reject(new Error('no calls in this test')),

@@ -13,6 +13,8 @@ for (let count = 0; count < 2; count++) {
   const worker = await executor.open({
     preload: 'base',
     variables: {},
+    files: {},
+    endings: true,
     call_helpers: [],
     seed: null,
     onCall: () => Promise.reject(new Error('none')),
