@@ -38,7 +38,9 @@ def main() -> int:
     parser.add_argument("folder")
     parser.add_argument("--summary-fd", type=int)
     options = parser.parse_args()
-    tests = unittest.TestLoader().discover(options.folder, top_level_dir=options.folder)
+    # From the folder above, or a folder of tests would hide the package of the same name that it tests.
+    top = os.path.dirname(os.path.abspath(options.folder))
+    tests = unittest.TestLoader().discover(options.folder, top_level_dir=top)
     # The stubs give the runner and its result different stream types.
     runner = unittest.TextTestRunner(resultclass=CountingResult, verbosity=2)  # type: ignore[arg-type]
     result = runner.run(tests)

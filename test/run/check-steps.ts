@@ -1,14 +1,18 @@
 /** The checks that are not tests: format, lint and types of both languages. */
 
+import { readdirSync } from 'node:fs'
 import { execa } from 'execa'
 import { inRepository, interpreterIn, repositoryRoot } from '../../src/setup/paths.ts'
 import { TEST_VENVS } from '../../src/setup/setup.ts'
 import { isBuilt } from '../../src/setup/venv.ts'
 import type { SuiteResult } from './suite.ts'
 
-type Step = { name: string; command: string; args: string[] }
+type Step = { name: string; command: string; args: string[]; env?: Record<string, string> }
 
 const PYTHON_FOLDERS = ['python', 'test/python']
+const TASKS = 'python/tasks'
+/** What all tasks are measured with: checked with the rest. */
+const GRADING = 'grading'
 const RUFF_CONFIG = ['--config', 'python/pyproject.toml']
 
 const nodeTool = (name: string): string => inRepository(`node_modules/.bin/${name}`)
@@ -35,19 +39,30 @@ function stepsFor(mode: 'check' | 'fix', hasPythonTools: boolean): Step[] {
     ruff('ruff check', ['check', ...(fix ? ['--fix'] : [])]),
   )
   if (!fix) {
-    steps.push({ name: 'mypy', command: python, args: ['-m', 'mypy', '--config-file', 'python/pyproject.toml'] })
+    const args = ['-m', 'mypy', '--config-file', 'python/pyproject.toml']
+    steps.push({ name: 'mypy', command: python, args })
+    for (const folder of taskFolders()) {
+      // An evaluation imports what lies beside it by its bare name.
+      steps.push({ name: `mypy ${folder}`, command: python, args: [...args, folder], env: { MYPYPATH: folder } })
+    }
   }
   return steps
+}
+
+function taskFolders(): string[] {
+  const folders = readdirSync(inRepository(TASKS), { withFileTypes: true }).filter(entry => entry.isDirectory())
+  return folders.map(({ name }) => `${TASKS}/${name}`).filter(folder => folder !== `${TASKS}/${GRADING}`)
 }
 
 /** Run every check, also after one has failed. Those of Python need the tools that `setup --tests` installs. */
 export async function runChecks(mode: 'check' | 'fix'): Promise<SuiteResult> {
   const hasPythonTools = await isBuilt(TEST_VENVS.tools.folder)
   const result: SuiteResult = { name: 'checks', passed: 0, failed: 0, skipped: 0 }
-  for (const { name, command, args } of stepsFor(mode, hasPythonTools)) {
+  for (const { name, command, args, env = {} } of stepsFor(mode, hasPythonTools)) {
     console.log(`--- ${name}`)
     const { exitCode } = await execa(command, args, {
       cwd: repositoryRoot,
+      env,
       stdio: ['ignore', 'inherit', 'inherit'],
       reject: false,
     })

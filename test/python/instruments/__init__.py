@@ -1,0 +1,1 @@
+"""Tests of the instruments, in this process and with real torch."""
