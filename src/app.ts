@@ -8,6 +8,7 @@ import Fastify, { type FastifyInstance, LogController } from 'fastify'
 import { installBodyReading } from './api/body.ts'
 import { registerDocsRoutes } from './api/docs-routes.ts'
 import { createEdge, type EnvironmentEdge, type ServerMode } from './api/environment-edge.ts'
+import { registerEnvironmentRoutes } from './api/environment-routes.ts'
 import { registerEpisodeRoutes } from './api/episode-routes.ts'
 import { Heartbeat } from './api/heartbeat.ts'
 import { createErrorHandler, sendJson } from './api/http-fault.ts'
@@ -18,7 +19,7 @@ import { installNotFound } from './api/not-found.ts'
 import { createSocketProtocol } from './api/socket.ts'
 import { CLOSE } from './api/socket-pump.ts'
 import { serveSession } from './api/socket-session.ts'
-import { registerTaskRoutes, type TaskCatalogue } from './api/task-routes.ts'
+import { registerTaskRoutes } from './api/task-routes.ts'
 import { registerWebRoutes } from './api/web-routes.ts'
 import { WebVisit } from './api/web-visit.ts'
 import { mib } from './config.ts'
@@ -36,8 +37,6 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
 export type AppOptions = {
   sessions: SessionTable
   environments: readonly Environment[]
-  /** Name of the environment that the root serves, beside its own prefix. */
-  defaultEnvironment: string
   mode: ServerMode
   health: () => Health
   /** Largest request body and WebSocket frame, in MiB. */
@@ -47,16 +46,53 @@ export type AppOptions = {
   logLevel: LogLevel
   /** Where to serve the OpenEnv web interface and find its README; null leaves it out. */
   webInterface: { readmePath: string | undefined } | null
-  /** Tasks by name of the environment that offers them. */
-  tasks: ReadonlyMap<string, TaskCatalogue>
 }
 
 /**
- * Build the service's HTTP and WebSocket face.
+ * Build the service's HTTP and WebSocket faces, one for each address. All of them serve every environment at its
+ * prefix, and the same episodes; they differ in what they serve at the root.
  *
- * @throws {ServiceError} `invalid_config` when the default environment isn't among the environments.
+ * @param roots For each face the name of the environment at its root, and whatever the caller wants beside it.
+ * @returns The same with their faces.
+ * @throws {ServiceError} `invalid_config` when an environment named isn't among the environments.
  */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+export async function buildApps<Root extends { environment: string }>(
+  options: AppOptions,
+  roots: readonly Root[],
+): Promise<(Root & { app: FastifyInstance })[]> {
+  const names = options.environments.map(({ name }) => name)
+  const unknown = roots.find(({ environment }) => !names.includes(environment))
+  if (unknown !== undefined) {
+    const known = names.join(', ')
+    throw new ServiceError('invalid_config', `there is no environment named ${unknown.environment}, only ${known}`)
+  }
+  const faces: (Root & { app: FastifyInstance })[] = []
+  let parts: EnvironmentParts[] | undefined
+  for (const root of roots) {
+    const app = await createFace(options)
+    parts ??= createParts(options, app)
+    await registerEverything(app, options, parts, root.environment)
+    faces.push({ ...root, app })
+  }
+  return faces
+}
+
+/** What the faces share for one environment. */
+type EnvironmentParts = { edge: EnvironmentEdge; streamable: StreamableMcp; visit: WebVisit | null }
+
+/** @param app The face whose log is used, and with which MCP sessions end. */
+function createParts(options: AppOptions, app: FastifyInstance): EnvironmentParts[] {
+  return options.environments.map(environment => {
+    const edge = createEdge(environment, options.sessions, options.mode, app.log)
+    const streamable = new StreamableMcp(edge)
+    app.addHook('preClose', () => streamable.close())
+    const visit = options.webInterface === null ? null : new WebVisit(edge, options.webInterface.readmePath)
+    return { edge, streamable, visit }
+  })
+}
+
+/** A face that answers nothing yet. */
+async function createFace(options: AppOptions): Promise<FastifyInstance> {
   const bodyLimit = mib(options.maxBodyMib)
   const app = Fastify({
     bodyLimit,
@@ -80,43 +116,35 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
     preClose: done => closeSockets(app, done),
   })
-
-  const heartbeat = new Heartbeat(options.pingMs)
-  app.addHook('onClose', () => heartbeat.close())
-
-  const edges = options.environments.map(environment =>
-    createEdge(environment, options.sessions, options.mode, app.log),
-  )
-  const atRoot = edges.find(edge => edge.environment.name === options.defaultEnvironment)
-  if (atRoot === undefined) {
-    throw new ServiceError('invalid_config', `there is no environment named ${options.defaultEnvironment}`)
-  }
-  for (const edge of edges) {
-    const streamable = new StreamableMcp(edge)
-    app.addHook('preClose', () => streamable.close())
-    const visit = options.webInterface === null ? null : new WebVisit(edge, options.webInterface.readmePath)
-    const shared = { edge, streamable, visit, heartbeat, health: options.health }
-    const prefixes = edge === atRoot ? ['', `/${edge.environment.name}`] : [`/${edge.environment.name}`]
-    for (const prefix of prefixes) {
-      await app.register(async scope => registerEnvironment(scope, shared, prefix), { prefix })
-    }
-  }
-  registerTaskRoutes(app, edges, options.tasks)
   return app
 }
 
-type Shared = {
-  edge: EnvironmentEdge
-  streamable: StreamableMcp
-  visit: WebVisit | null
-  heartbeat: Heartbeat
-  health: () => Health
+async function registerEverything(
+  app: FastifyInstance,
+  options: AppOptions,
+  parts: EnvironmentParts[],
+  root: string,
+): Promise<void> {
+  const heartbeat = new Heartbeat(options.pingMs)
+  app.addHook('onClose', () => heartbeat.close())
+  for (const part of parts) {
+    const { name } = part.edge.environment
+    const served = { ...part, heartbeat, health: options.health }
+    for (const prefix of name === root ? ['', `/${name}`] : [`/${name}`]) {
+      await app.register(async scope => registerEnvironment(scope, served, prefix), { prefix })
+    }
+  }
+  const edges = parts.map(({ edge }) => edge)
+  registerTaskRoutes(app, edges)
 }
 
+type Served = EnvironmentParts & { heartbeat: Heartbeat; health: () => Health }
+
 /** Everything an environment answers, at one of its prefixes. */
-function registerEnvironment(scope: FastifyInstance, shared: Shared, prefix: string): void {
-  const { edge, streamable, visit, heartbeat, health } = shared
+function registerEnvironment(scope: FastifyInstance, served: Served, prefix: string): void {
+  const { edge, streamable, visit, heartbeat, health } = served
   registerInfoRoutes(scope, edge, health)
+  registerEnvironmentRoutes(scope, edge)
   if (edge.mode === 'simulation') registerEpisodeRoutes(scope, edge)
   registerMcpRoutes(scope, edge, heartbeat, streamable)
   registerDocsRoutes(scope, edge, prefix)

@@ -11,6 +11,21 @@ const flag = (fallback: boolean) =>
 const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high)
 const seconds = (low: number, high: number) => z.coerce.number().min(low).max(high)
 
+/** A port to listen on and the environment at its root. */
+export type Address = { port: number; environment: string }
+
+/** `port=environment`, several with spaces or commas between. */
+const addresses = () =>
+  z.string().transform((text, context): Address[] => {
+    const entries = text.split(/[\s,]+/).filter(entry => entry !== '')
+    return entries.map(entry => {
+      const [, port, environment = ''] = /^(\d{1,5})=(\w+)$/.exec(entry) ?? []
+      if (port !== undefined && Number(port) <= 65_535) return { port: Number(port), environment }
+      context.addIssue({ code: 'custom', message: `expected port=environment, such as 7860=ml_debug, got ${entry}` })
+      return z.NEVER
+    })
+  })
+
 const MIB = 1024 * 1024
 
 export const ConfigSchema = z.object({
@@ -29,6 +44,9 @@ export const ConfigSchema = z.object({
     .describe('production leaves out /reset, /step and /state over HTTP.'),
 
   FORKYARD_ENV: z.string().min(1).default('repl').describe('Environment served at the root as well as at its prefix.'),
+  FORKYARD_LISTEN: addresses()
+    .optional()
+    .describe('Several addresses, as `8000=repl 7860=ml_debug`; wins over PORT and FORKYARD_ENV.'),
   FORKYARD_PYTHON: z
     .string()
     .min(1)
@@ -97,6 +115,20 @@ export const ConfigSchema = z.object({
   REPL_RUN_LAST_STEP: flag(true).describe(
     'Run the step that reaches the limit; false ends without running it, as the original does.',
   ),
+
+  ML_DEBUG_MAX_TURNS: whole(1, 1000).default(10).describe('Actions of an ml_debug episode.'),
+  ML_DEBUG_TOOL_TIMEOUT_S: seconds(0.05, 40)
+    .default(30)
+    .describe('Wall time of an ml_debug action other than submit_fix; a caller can ask for less.'),
+  ML_DEBUG_SALT: z
+    .string()
+    .min(1)
+    .default('forkyard')
+    .describe('Secret that the hidden seeds of ml_debug are made from; another one gives other data and rewards.'),
+  ML_DEBUG_GRADINGS: whole(0, 1024)
+    .default(0)
+    .describe('Submitted scripts that run at once; 0 takes the number of cores.'),
+
   ENV_README_PATH: z
     .string()
     .optional()
@@ -109,15 +141,16 @@ export type Config = Readonly<z.output<typeof ConfigSchema>>
  * Parse the environment.
  *
  * @param environment `process.env`, or what a test gives. Empty strings count as unset.
- * @param overrides Values that win over the environment: what command-line flags say.
+ * @param overrides Values that win over the environment: what command-line flags say. An empty one unsets.
  * @throws {ServiceError} `invalid_config` naming each bad variable and what was expected.
  */
 export function readConfig(
   environment: NodeJS.ProcessEnv = process.env,
   overrides: Record<string, string | undefined> = {},
 ): Config {
-  const isSet = ([, value]: [string, string | undefined]) => value !== undefined && value !== ''
-  const given = Object.fromEntries([...Object.entries(environment), ...Object.entries(overrides)].filter(isSet))
+  const flags = Object.entries(overrides).filter(([, value]) => value !== undefined)
+  const all = { ...environment, ...Object.fromEntries(flags) }
+  const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== ''))
   const parsed = ConfigSchema.safeParse(given)
   if (!parsed.success) {
     const lines = parsed.error.issues.map(issue => `${issue.path.join('.')}: ${issue.message}`)

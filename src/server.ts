@@ -1,14 +1,18 @@
 /** A running service: configuration in, address out, everything closed in order at the end. */
 
-import { type AppOptions, buildApp } from './app.ts'
+import { type AppOptions, buildApps } from './app.ts'
 import type { Config } from './config.ts'
 import { createEnvironments } from './environment/registry.ts'
 import { SessionTable } from './environment/sessions.ts'
+import { ServiceError } from './errors.ts'
+import { tasksFolder } from './setup/paths.ts'
 import { startExecutor } from './start-executor.ts'
 
 export type RunningServer = {
-  /** `http://host:port`, with the port that was taken. */
+  /** `http://host:port` of the first address, with the port that was taken. */
   url: string
+  /** Every address, with the environment at its root. */
+  addresses: { url: string; environment: string }[]
   /** Ends episodes, sockets, workers, in this order; resolves when the last process is gone. Idempotent. */
   close: () => Promise<void>
 }
@@ -31,7 +35,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     if (failures.length > 0) throw new AggregateError(failures, 'the service did not close cleanly')
   }
   try {
-    const environments = createEnvironments({ executor, config })
+    const environments = createEnvironments({ executor, config, tasksFolder })
     const sessions = new SessionTable({
       environments,
       capacity: config.MAX_CONCURRENT_ENVS,
@@ -43,25 +47,30 @@ export async function startServer(config: Config): Promise<RunningServer> {
       const status = closing ? 'unhealthy' : description.forking ? 'healthy' : 'degraded'
       return { status, details: { executor: description } }
     }
-    const app = await buildApp({
+    const options: AppOptions = {
       sessions,
       environments,
-      defaultEnvironment: config.FORKYARD_ENV,
       mode: config.FORKYARD_MODE,
       health,
       maxBodyMib: config.MAX_BODY_MIB,
       pingMs: config.SOCKET_PING_S * 1000,
       logLevel: config.LOG_LEVEL,
       webInterface: config.ENABLE_WEB_INTERFACE ? { readmePath: config.ENV_README_PATH } : null,
-      tasks: new Map(),
-    })
+    }
+    const wanted = config.FORKYARD_LISTEN ?? [{ port: config.PORT, environment: config.FORKYARD_ENV }]
+    const [first, ...others] = await buildApps(options, wanted)
+    if (first === undefined) throw new ServiceError('invalid_config', 'FORKYARD_LISTEN: names no address')
     closers.push(async () => {
       // Sessions first, so that running steps end and the requests that wait for them are answered.
       sessions.close()
-      await app.close()
+      await Promise.all([first, ...others].map(({ app }) => app.close()))
     })
-    const url = await app.listen({ host: config.HOST, port: config.PORT })
-    return { url, close: once(close) }
+    const url = await first.app.listen({ host: config.HOST, port: first.port })
+    const addresses = [{ url, environment: first.environment }]
+    for (const { app, port, environment } of others) {
+      addresses.push({ url: await app.listen({ host: config.HOST, port }), environment })
+    }
+    return { url, addresses, close: once(close) }
   } catch (error) {
     await close()
     throw error

@@ -20,10 +20,29 @@ test('readConfig() reads numbers, words and flags', () => {
   )
 })
 
-test('readConfig() lets overrides win, and an empty or missing one does not', () => {
+test('readConfig() lets overrides win: a missing one says nothing, an empty one unsets', () => {
   const overrides = { PORT: '1', HOST: undefined, FORKYARD_ENV: '' }
   const config = readConfig({ PORT: '2', HOST: '::1', FORKYARD_ENV: 'x' }, overrides)
-  assert.deepEqual([config.PORT, config.HOST, config.FORKYARD_ENV], [1, '::1', 'x'])
+  assert.deepEqual([config.PORT, config.HOST, config.FORKYARD_ENV], [1, '::1', 'repl'])
+})
+
+test('readConfig() reads several addresses', () => {
+  const expected = [
+    { port: 8000, environment: 'repl' },
+    { port: 0, environment: 'ml_debug' },
+  ]
+  for (const text of ['8000=repl 0=ml_debug', ' 8000=repl,0=ml_debug ', '8000=repl, 0=ml_debug']) {
+    assert.deepEqual(readConfig({ FORKYARD_LISTEN: text }).FORKYARD_LISTEN, expected)
+  }
+})
+
+test('readConfig() names an address that is none', () => {
+  for (const text of ['7860', 'ml_debug=7860', '8000=repl 70000=ml_debug', '8000=']) {
+    assert.throws(() => readConfig({ FORKYARD_LISTEN: text }), {
+      code: 'invalid_config',
+      message: /FORKYARD_LISTEN: expected port=environment, such as 7860=ml_debug, got /,
+    })
+  }
 })
 
 test('readConfig() names every bad variable', () => {

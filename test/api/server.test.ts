@@ -74,3 +74,16 @@ test('startServer() tells of an address in use and leaves nothing running', { sk
 test('startServer() refuses a default environment that does not exist', { skip }, async t => {
   await assert.rejects(start(t, { FORKYARD_ENV: 'chess' }), { code: 'invalid_config', message: /chess/ })
 })
+
+test('startServer() serves several addresses, which share their episodes', { skip }, async t => {
+  const server = await start(t, { FORKYARD_LISTEN: '0=repl 0=ml_debug' })
+  const [repl, other] = server.addresses
+  assert.ok(repl !== undefined && other !== undefined)
+  assert.equal(repl.url, server.url)
+  assert.deepEqual([repl.environment, other.environment], ['repl', 'ml_debug'])
+  const nameAt = async (url: string) => ((await (await fetch(`${url}/metadata`)).json()) as { name: string }).name
+  assert.deepEqual([await nameAt(repl.url), await nameAt(other.url)], ['repl_env', 'whipstudio'])
+  const { metadata } = await post(`${repl.url}/reset`, { context: 'hello' })
+  const step = { action: { code: 'print(context)' }, episode_id: metadata.episode_id }
+  assert.equal((await post(`${other.url}/repl/step`, step)).observation.result.stdout, 'hello\n')
+})
