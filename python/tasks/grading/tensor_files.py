@@ -8,6 +8,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _read(name: str, key: str, entry: object, spec: tuple[str, tuple[int, ...]],
     dtype, shape = spec
     if not isinstance(entry, dict) or entry.get("dtype") != dtype or entry.get("shape") != list(shape):
         raise InvalidFiles(f"{name}: expected {key} to be {dtype} of shape {list(shape)}")
-    offsets = entry.get("data_offsets")
+    offsets: Any = entry.get("data_offsets")
     size = math.prod(shape) * np.dtype(_TYPES[dtype]).itemsize
     whole = isinstance(offsets, list) and len(offsets) == 2 and all(type(offset) is int for offset in offsets)
     if not whole or offsets[0] < 0 or offsets[1] > len(body) or offsets[1] - offsets[0] != size:
