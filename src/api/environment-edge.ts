@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import type { Environment } from '../environment/environment.ts'
 import { episodeIdField, laxInt } from '../environment/fields.ts'
+import { type JsonSchema, toJsonSchema } from '../environment/json-schema.ts'
 import type { SessionTable } from '../environment/sessions.ts'
 import { HttpEpisodes } from './http-episodes.ts'
 import { SocketClaims } from './socket-claims.ts'
@@ -24,7 +25,6 @@ export type EnvironmentEdge = {
   schemas: SchemaSet
 }
 
-export type JsonSchema = Record<string, unknown>
 export type SchemaSet = { action: JsonSchema; observation: JsonSchema; state: JsonSchema }
 
 /** The state every environment answers over HTTP; environments add fields of their own on a WebSocket. */
@@ -64,18 +64,4 @@ export function createEdge(
       state: toJsonSchema(BaseState, 'output'),
     },
   }
-}
-
-/** JSON Schema (2020-12) of a zod schema; kinds JSON Schema can't express become "anything". */
-export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-  const generated = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: 'any',
-    override: ({ zodSchema, jsonSchema }) => {
-      // zod leaves the default out where a value is coerced; it is as valid on the wire as any other.
-      const { def } = zodSchema._zod
-      if (def.type === 'default' && jsonSchema.default === undefined) jsonSchema.default = def.defaultValue
-    },
-  })
-  return { ...generated }
 }

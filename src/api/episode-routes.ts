@@ -50,7 +50,12 @@ export function registerEpisodeRoutes(app: FastifyInstance, edge: EnvironmentEdg
     // Items about the content of an action are relative to the action and carry a `url`.
     const action = check(environment.actionSchema, given, { url: true })
     if (!action.ok) throw unprocessable(action.items)
-    const session = episodes.find([episodeId, actionEpisodeId(action.value), ...namedOutside(request)])
+    const named = [episodeId, actionEpisodeId(action.value), ...namedOutside(request)]
+    if (environment.answerStray !== undefined) {
+      const { session, id } = episodes.locate(named)
+      if (session === undefined) return sendJson(reply, toEnvelope(environment.answerStray(action.value, id), id))
+    }
+    const session = episodes.find(named)
     const id = session.episodeId
     const result = await inTime(session.step(action.value, { timeout_s: timeoutS ?? undefined }))
     return sendJson(reply, toEnvelope(result, id))
@@ -81,7 +86,7 @@ export function registerEpisodeRoutes(app: FastifyInstance, edge: EnvironmentEdg
   ]
 }
 
-/** Some action schemas name the episode in the action itself. */
-function actionEpisodeId(action: Record<string, unknown>): string | null {
+/** The episode named in an action itself, where the action schema has that field, or null. */
+export function actionEpisodeId(action: Record<string, unknown>): string | null {
   return typeof action.episode_id === 'string' ? action.episode_id : null
 }

@@ -43,21 +43,31 @@ export class HttpEpisodes {
   /**
    * The session a request means: the first id given, else the only live one.
    *
-   * @param given Ids in the order in which they count; null and undefined are passed over.
+   * @param given Ids in the order in which they count; null, undefined and empty ones are passed over.
+   * @returns A session that is undefined when the id is not live, or none was given and it isn't clear; the id is
+   * empty when none was given.
+   */
+  locate(given: (string | null | undefined)[]): { session: Session | undefined; id: string } {
+    const id = given.find(candidate => candidate !== null && candidate !== undefined && candidate !== '') ?? ''
+    if (id !== '') return { session: this.#byEpisode.get(id), id }
+    const [only, another] = this.#byEpisode.values()
+    return { session: another === undefined ? only : undefined, id }
+  }
+
+  /**
+   * As `locate`, for requests that need a session.
+   *
    * @param where Part of the request in which the error item places the missing field.
    * @throws {HttpFault} 404 for an id that is not live, 422 naming `episode_id` when none was given and it isn't clear.
    */
   find(given: (string | null | undefined)[], where: 'body' | 'query' = 'body'): Session {
-    const id = given.find(candidate => candidate !== null && candidate !== undefined && candidate !== '')
-    if (typeof id === 'string') {
-      const session = this.#byEpisode.get(id)
-      if (session !== undefined) return session
+    const { session, id } = this.locate(given)
+    if (session !== undefined) return session
+    if (id !== '') {
       throw new HttpFault(404, `Episode '${id}' not found: it was closed, or never opened by POST /reset here`)
     }
-    const [only, another] = this.#byEpisode.values()
-    if (only !== undefined && another === undefined) return only
     const state =
-      only === undefined
+      this.#byEpisode.size === 0
         ? 'no HTTP episode is live, call POST /reset first'
         : `${this.#byEpisode.size} HTTP episodes are live, send the metadata.episode_id of one`
     throw unprocessable([

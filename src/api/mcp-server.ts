@@ -15,9 +15,9 @@ import {
   McpError,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Environment } from '../environment/environment.ts'
+import { toJsonSchema } from '../environment/json-schema.ts'
 import type { Session } from '../environment/sessions.ts'
 import { toEnvelope } from './envelope.ts'
-import { toJsonSchema } from './environment-edge.ts'
 import { inTime } from './in-time.ts'
 import { toJson } from './json.ts'
 import { callTool, listTools } from './mcp-tools.ts'

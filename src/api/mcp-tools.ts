@@ -1,9 +1,10 @@
 /** The actions of an episode as tools: listing them, and calling one on a session. */
 
 import type { Environment, EpisodeTool } from '../environment/environment.ts'
+import { type JsonSchema, toJsonSchema } from '../environment/json-schema.ts'
 import type { Session } from '../environment/sessions.ts'
 import { type Envelope, toEnvelope } from './envelope.ts'
-import { type EnvironmentEdge, type JsonSchema, toJsonSchema } from './environment-edge.ts'
+import type { EnvironmentEdge } from './environment-edge.ts'
 import { isJsonObject, toJson } from './json.ts'
 import { toFailure } from './status.ts'
 import { check, type ErrorItem } from './validation.ts'

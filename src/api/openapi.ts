@@ -1,7 +1,10 @@
 /** The OpenAPI 3.1 document of one environment, made from the same schemas that check requests. */
 
 import { z } from 'zod'
-import { type EnvironmentEdge, type JsonSchema, toJsonSchema } from './environment-edge.ts'
+import type { EnvironmentRoute } from '../environment/environment.ts'
+import { type JsonSchema, toJsonSchema } from '../environment/json-schema.ts'
+import type { EnvironmentEdge } from './environment-edge.ts'
+import { routesOf } from './environment-routes.ts'
 import { StepRequest } from './episode-routes.ts'
 import { RpcRequest } from './mcp-rpc.ts'
 import { SOCKET_DESCRIPTION } from './openapi-description.ts'
@@ -43,7 +46,7 @@ export function createOpenApi(edge: EnvironmentEdge, prefix: string): JsonSchema
       description: `${environment.metadata.description}\n\n${SOCKET_DESCRIPTION}`,
     },
     servers: [{ url: prefix === '' ? '/' : prefix }],
-    paths: { ...(mode === 'simulation' ? episodePaths() : {}), ...commonPaths() },
+    paths: withRoutes({ ...(mode === 'simulation' ? episodePaths() : {}), ...commonPaths() }, routesOf(edge)),
     components: {
       schemas: {
         Action: bare(schemas.action),
@@ -77,7 +80,29 @@ export function createOpenApi(edge: EnvironmentEdge, prefix: string): JsonSchema
   }
 }
 
-function episodePaths(): Record<string, unknown> {
+type Paths = Record<string, Record<string, unknown>>
+
+/** Add what the environment answers by itself; a path may have another method already. */
+function withRoutes(paths: Paths, routes: readonly EnvironmentRoute[]): Paths {
+  const all = { ...paths }
+  for (const { method, path, summary, input, reply } of routes) {
+    const parts: OperationParts = { response: bare(toJsonSchema(reply, 'output')), errors: [422] }
+    const given = bare(toJsonSchema(input, 'input'))
+    if (method === 'GET') parts.parameters = toParameters(given)
+    else parts.requestBody = { required: false, content: { 'application/json': { schema: given } } }
+    all[path] = { ...all[path], [method.toLowerCase()]: operation('Environment', summary, '', parts) }
+  }
+  return all
+}
+
+function toParameters({ properties, required }: JsonSchema): unknown[] {
+  const needed = Array.isArray(required) ? required : []
+  return Object.entries(properties ?? {}).map(([name, schema]) => {
+    return { name, in: 'query', required: needed.includes(name), schema }
+  })
+}
+
+function episodePaths(): Paths {
   const id = { schema: { type: 'string', maxLength: 255 } }
   return {
     '/reset': {
@@ -117,7 +142,7 @@ function episodePaths(): Record<string, unknown> {
   }
 }
 
-function commonPaths(): Record<string, unknown> {
+function commonPaths(): Paths {
   return {
     '/metadata': { get: operation('Environment Info', 'What this environment is', 'Metadata') },
     '/health': { get: operation('Health', 'Whether episodes can start', 'Health') },

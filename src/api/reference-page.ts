@@ -1,6 +1,6 @@
 /** The OpenAPI document as one plain page: no script, nothing loaded. */
 
-import type { JsonSchema } from './environment-edge.ts'
+import type { JsonSchema } from '../environment/json-schema.ts'
 import { isJsonObject } from './json.ts'
 
 const STYLE = `

@@ -6,6 +6,7 @@ import { dict, laxNumber } from '../environment/fields.ts'
 import type { Session } from '../environment/sessions.ts'
 import { toEnvelope } from './envelope.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
+import { actionEpisodeId } from './episode-routes.ts'
 import { inTime } from './in-time.ts'
 import { isJsonObject, readJson, toJson } from './json.ts'
 import { answerRpcValue } from './mcp-rpc.ts'
@@ -30,7 +31,9 @@ class InvalidFrame extends Error {
   readonly items: ErrorItem[]
 
   constructor(items: ErrorItem[]) {
-    super('Invalid message')
+    // Clients show the message alone, and a value the environment doesn't know is for their user to correct.
+    const values = items.filter(({ type }) => type === 'value_error').map(({ msg }) => msg)
+    super(['Invalid message', ...values].join(': '))
     this.items = items
   }
 }
@@ -110,7 +113,14 @@ async function step(
 ): Promise<unknown> {
   const asTool = toolStep(edge, data)
   if (asTool !== null) return inTime(asTool(session))
-  const action = shaped(check(edge.environment.actionSchema, data, { url: true }))
+  const { environment } = edge
+  const action = shaped(check(environment.actionSchema, data, { url: true }))
+  const named = actionEpisodeId(action)
+  // A socket steps its own episode only, whatever other one an action names.
+  if (named && named !== session.episodeId && environment.answerStray !== undefined) {
+    session.touch()
+    return toEnvelope(environment.answerStray(action, named), named)
+  }
   return toEnvelope(await inTime(session.step(action, options)), session.episodeId)
 }
 

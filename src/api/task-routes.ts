@@ -2,46 +2,29 @@
 
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import type { JsonValue } from '../environment/environment.ts'
+import type { JsonValue, TaskCatalogue } from '../environment/environment.ts'
 import { laxInt, text } from '../environment/fields.ts'
 import { readBodyObject } from './body.ts'
 import type { EnvironmentEdge } from './environment-edge.ts'
 import { HttpFault, sendJson, unprocessable } from './http-fault.ts'
 import { check, errorItem } from './validation.ts'
 
-export type TaskSplit = { name: string; type: 'train' | 'validation' | 'test' }
-
-/** What an environment with tasks hands to the edge. */
-export type TaskCatalogue = {
-  splits: TaskSplit[]
-  /** Every task of a split, in a stable order; undefined for a split that doesn't exist. */
-  tasks: (split: string) => JsonValue[] | undefined
-}
-
 const SplitBody = z.looseObject({ split: text() })
 const TaskBody = SplitBody.extend({ index: laxInt() })
 const RangeBody = SplitBody.extend({ start: laxInt().nullish(), stop: laxInt().nullish() })
 
-/**
- * Register the routes of all environments.
- *
- * @param catalogues By name of the environment; one that is missing answers 501.
- */
-export function registerTaskRoutes(
-  app: FastifyInstance,
-  edges: readonly EnvironmentEdge[],
-  catalogues: ReadonlyMap<string, TaskCatalogue>,
-): void {
+/** Register the routes of all environments. */
+export function registerTaskRoutes(app: FastifyInstance, edges: readonly EnvironmentEdge[]): void {
   const known = new Map(
-    edges.flatMap(({ environment: { name, metadata } }) =>
-      [name, metadata.name].map(alias => [alias.toLowerCase(), name] as const),
+    edges.flatMap(({ environment }) =>
+      [environment.name, environment.metadata.name].map(alias => [alias.toLowerCase(), environment] as const),
     ),
   )
   const catalogueOf = (params: unknown): { name: string; catalogue: TaskCatalogue } => {
     const { env } = params as { env: string }
-    const name = known.get(env.toLowerCase())
-    if (name === undefined) throw new HttpFault(404, `Unknown environment: ${env}`)
-    const catalogue = catalogues.get(name)
+    const environment = known.get(env.toLowerCase())
+    if (environment === undefined) throw new HttpFault(404, `Unknown environment: ${env}`)
+    const { name, tasks: catalogue } = environment
     if (catalogue === undefined) throw new HttpFault(501, `Environment ${name} does not offer tasks`)
     return { name, catalogue }
   }

@@ -1,7 +1,7 @@
 /** The page of the web interface: reset, send an action, watch the shared episode. Loads nothing from elsewhere. */
 
 import type { EnvironmentMetadata } from '../environment/environment.ts'
-import type { JsonSchema } from './environment-edge.ts'
+import type { JsonSchema } from '../environment/json-schema.ts'
 import { isJsonObject, toJson } from './json.ts'
 import { escapeHtml } from './reference-page.ts'
 

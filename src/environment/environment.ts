@@ -61,6 +61,39 @@ export type EpisodeTool = {
   toAction: (input: Record<string, unknown>) => unknown
 }
 
+/**
+ * A request that an environment answers beside its episodes, such as a list of its tasks.
+ *
+ * The edge serves it below every prefix of the environment and shows it in OpenAPI. A path that
+ * `production` mode leaves out (`/reset`, `/step`, `/state`) is left out here too.
+ */
+export type EnvironmentRoute = {
+  method: 'GET' | 'POST'
+  /** Below the prefix, e.g. `/tasks`; without parameters. */
+  path: string
+  /** One line for OpenAPI. */
+  summary: string
+  /** The query of a GET, the JSON object of a POST; no body counts as `{}`. */
+  input: z.ZodObject
+  /** What is answered; shown in OpenAPI and not enforced. */
+  reply: z.ZodType
+  /**
+   * Answer a validated request.
+   *
+   * @throws {ServiceError} Sent with the status of its code.
+   */
+  handle: (input: Record<string, unknown>) => Promise<JsonObject>
+}
+
+export type TaskSplit = { name: string; type: 'train' | 'validation' | 'test' }
+
+/** The tasks that an environment offers, for clients that choose them by split and index. */
+export type TaskCatalogue = {
+  splits: readonly TaskSplit[]
+  /** Every task of a split, in a stable order; undefined for a split that doesn't exist. */
+  tasks: (split: string) => JsonValue[] | undefined
+}
+
 export interface Environment {
   /** The path prefix, e.g. `repl`. */
   readonly name: string
@@ -72,6 +105,18 @@ export interface Environment {
   readonly observationSchema: z.ZodObject
   readonly stateSchema: z.ZodObject
   readonly tools: EpisodeTool[]
+  /** Missing is none. */
+  readonly routes?: readonly EnvironmentRoute[]
+  /** Missing answers 501 to clients of the Task API. */
+  readonly tasks?: TaskCatalogue
+  /**
+   * Answer a step that names no episode of its client: one that is over and gone, or never was.
+   * Missing leaves it to the transport, which refuses such a step.
+   *
+   * @param action Validated by `actionSchema`.
+   * @param episodeId What the client called it; empty when it named none.
+   */
+  readonly answerStray?: (action: unknown, episodeId: string) => StepResult
   /** Open an episode from a validated reset request. */
   open(request: Record<string, unknown>): Promise<Episode>
 }

@@ -148,3 +148,10 @@ export function episodeIdField() {
 export function seedField() {
   return laxInt().nullish().describe('Seed of the episode; null or missing leaves the generators unseeded.')
 }
+
+const SEEDS = 2 ** 32
+
+/** Bring any whole number into [0, 2^32), which every generator takes; equal seeds stay equal, and even ones even. */
+export function foldSeed(seed: number): number {
+  return ((seed % SEEDS) + SEEDS) % SEEDS
+}

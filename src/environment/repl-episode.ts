@@ -3,13 +3,13 @@
 import type { CellOutcome, EpisodeWorker } from '../executor/executor.ts'
 import { rewardReplStep } from '../reward/repl-reward.ts'
 import type { Episode, JsonObject, StepOptions, StepResult } from './environment.ts'
+import { endLine, failedAnyway, withNotes } from './notes.ts'
+import { idleFacts, outcomeFacts } from './outcome-facts.ts'
 import { PrintedFinal } from './printed-final.ts'
 import { findEnding } from './repl-ending.ts'
 import {
-  idleFacts,
   messageResult,
   openingResult,
-  outcomeFacts,
   repeatedResult,
   type ShownContext,
   type ShownResult,
@@ -17,15 +17,7 @@ import {
 } from './repl-observation.ts'
 import type { ReplStart } from './repl-reset.ts'
 import { ReplAction } from './repl-schemas.ts'
-import {
-  endLine,
-  failedAnyway,
-  limitMessage,
-  restartedHint,
-  SUBMITTED_MESSAGE,
-  stateLostHint,
-  withNotes,
-} from './repl-text.ts'
+import { limitMessage, restartedHint, SUBMITTED_MESSAGE, stateLostHint } from './repl-text.ts'
 
 /** Limits of an episode. */
 export type ReplLimits = {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { ServiceError } from '../errors.ts'
 import type { ExpectedAnswer } from '../reward/answer.ts'
-import { episodeIdField, seedField } from './fields.ts'
+import { episodeIdField, foldSeed, seedField } from './fields.ts'
 import { ReplReset } from './repl-schemas.ts'
 
 /** Defaults that a reset falls back to. */
@@ -26,8 +26,6 @@ export type ReplStart = {
   /** In [0, 2^32), which is what `random`, numpy and torch all take. */
   seed: number | null
 }
-
-const SEEDS = 2 ** 32
 
 // A transport that doesn't check resets may hand on an odd seed or id: it counts as not given.
 const TolerantReset = ReplReset.extend({ seed: seedField().catch(null), episode_id: episodeIdField().catch(null) })
@@ -52,11 +50,6 @@ export function readReplReset(request: Record<string, unknown>, defaults: ReplDe
     expected: reset.expected_answer ?? null,
     seed: typeof reset.seed === 'number' ? foldSeed(reset.seed) : null,
   }
-}
-
-/** Bring any whole number into the range that every generator takes; equal seeds stay equal. */
-function foldSeed(seed: number): number {
-  return ((seed % SEEDS) + SEEDS) % SEEDS
 }
 
 /** Length as Python's `len` counts it; an index loop, because a context can have 100 million characters. */

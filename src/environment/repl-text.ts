@@ -1,6 +1,7 @@
 /** Words the repl environment says to the agent and its client. Clients match the first four literally. */
 
 import type { Reason } from '../executor/executor.ts'
+import { because } from './notes.ts'
 import type { IgnoredWhy } from './printed-final.ts'
 
 export const READY_MESSAGE = 'Environment ready.'
@@ -41,21 +42,9 @@ export function noVariableHint(names: readonly string[]): string {
 /** The answer of a step that the service itself failed in. */
 export const ANSWER_NOT_TAKEN = 'the service failed during this step, so its answer was not taken; submit it again.'
 
-const BECAUSE: Partial<Record<Reason, string>> = {
-  timeout: 'it ran past its time limit',
-  memory_limit: 'it used too much memory',
-  process_limit: 'it used too many processes',
-  output_limit: 'it printed too much',
-  disk_limit: 'it used too much disk space',
-  exited: 'it exited',
-  signal: 'it was ended by a signal',
-  protocol_violation: 'it broke the protocol with the service',
-  infra_error: 'the service failed',
-}
-
 /** Tells the agent that its variables are gone, and what is there again. */
 export function stateLostHint(reason: Reason, hasContext: boolean): string {
-  return `the Python process was replaced because ${BECAUSE[reason] ?? 'it ended'}: ${whatIsLeft(hasContext)}.`
+  return `the Python process was replaced because ${because(reason)}: ${whatIsLeft(hasContext)}.`
 }
 
 /** Tells the agent that its variables were gone before this step began. @param why Sentence of the executor. */
@@ -66,19 +55,4 @@ export function restartedHint(why: string, hasContext: boolean): string {
 function whatIsLeft(hasContext: boolean): string {
   const back = hasContext ? '`context` and the helper functions are' : 'the helper functions are'
   return `${back} back, all other variables are gone`
-}
-
-/** For a step that failed although the agent's code met no exception: a child process hit a limit, for instance. */
-export const failedAnyway = (reason: Reason): string =>
-  `this step counts as failed because ${BECAUSE[reason] ?? reason}.`
-
-/** Add remarks of the service after what a cell wrote, one `note:` line each. */
-export function withNotes(text: string, notes: readonly string[]): string {
-  if (notes.length === 0) return text
-  return `${endLine(text)}${notes.map(note => `note: ${note}\n`).join('')}`
-}
-
-/** End a text with a newline, unless it is empty. */
-export function endLine(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`
 }

@@ -13,3 +13,6 @@ export const interpreterIn = (venv: string): string => join(inRepository(venv), 
 
 /** A script of `python/tools`. */
 export const pythonTool = (name: string): string => join(repositoryRoot, 'python', 'tools', name)
+
+/** Folder of the tasks of ml_debug. */
+export const tasksFolder: string = join(repositoryRoot, 'python', 'tasks')

@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { TaskCatalogue } from '../../src/api/task-routes.ts'
+import type { TaskCatalogue } from '../../src/environment/environment.ts'
+import { createProbe } from './probe-environment.ts'
 import { build, listen } from './service.ts'
 import { WireClient } from './wire-client.ts'
 
@@ -123,7 +124,8 @@ test('the Task API serves the tasks of an environment that has some', async t =>
     splits: [{ name: 'train', type: 'train' }],
     tasks: split => (split === 'train' ? ['a', 'b', 'c'] : undefined),
   }
-  const { app } = await build(t, { tasks: new Map([['probe', catalogue]]) })
+  const environment = { ...createProbe().environment, tasks: catalogue }
+  const { app } = await build(t, { environments: [environment] })
   const ask = async (verb: string, payload: object) => {
     const reply = await app.inject({ method: 'POST', url: `/Probe/${verb}`, payload })
     return [reply.statusCode, reply.json()]
