@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from instruments.child_ending import begin_child, end_child, flush_output, print_exception
 from instruments.child_tree import ChildTree
+from instruments.child_turns import Rank, Turns, rank_of, turns_of, waited_for_others_s
 from instruments.held_handlers import HeldHandlers
 from instruments.shared_report import SharedReport
 
@@ -35,8 +36,9 @@ class ChildEnd:
             forgets those whose parent ignored their end.
         wall_s: From just before the fork to its end, in seconds.
         max_rss_bytes: Largest resident memory of any of them. It starts with what the parent had resident.
-        starved: Share of `wall_s` that its main thread was ready to run and had no CPU, 0 to 1;
-            None where the kernel does not show it: under Landlock alone, /proc has only the worker itself.
+        starved: Share of `wall_s` that its main thread was ready to run and others had the CPU, 0 to 1. Waiting
+            behind processes of its own is not counted, and none is where it made way by itself (niceness, policy,
+            affinity). None where the kernel does not show it: under Landlock alone, /proc has only the worker itself.
     """
 
     exit_code: int | None
@@ -82,7 +84,7 @@ def run_in_child(
     born: list[int] = []
     lives: list[_Life] = []
     left: list[struct_rusage] = []
-    threads, tree = len(os.listdir("/proc/self/task")), ChildTree()
+    threads, tree, rank = len(os.listdir("/proc/self/task")), ChildTree(), rank_of(0)
     adopting, ignoring = _adopts_orphans(), signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     started, interrupted = time.monotonic(), False
     try:
@@ -94,11 +96,11 @@ def run_in_child(
             born.append(fork())
             if born[0] == 0:
                 _live(work, report, lambda: begin_child(cpu_s, data_bytes, threads))
-        lives.append(_await(born[0], tree, started))
+        lives.append(_await(born[0], tree, rank, started))
     except BaseException:
         interrupted = True
         if getpid() == owner and born:
-            _cut_short(born[0], tree, started, lives)
+            _cut_short(born[0], tree, rank, started, lives)
         raise
     finally:
         if getpid() == owner:
@@ -134,48 +136,44 @@ class _Life:
     code: int
     usage: struct_rusage
     wall_s: float
-    waited_s: float | None
+    turns: Turns | None
+    made_way: bool
 
 
-def _await(child: int, tree: ChildTree, started: float) -> _Life:
+def _await(child: int, tree: ChildTree, rank: Rank, started: float) -> _Life:
     # Not reaped yet: its entries in /proc and its process group are still its own.
     waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     wall_s = time.monotonic() - started
-    waited_s = _waited_s(child)
+    turns, made_way = turns_of(child), rank_of(child).is_below(rank)
     tree.kill(child)
     _pid, status, usage = wait4(child, 0)
-    return _Life(os.waitstatus_to_exitcode(status), usage, wall_s, waited_s)
+    return _Life(os.waitstatus_to_exitcode(status), usage, wall_s, turns, made_way)
 
 
-def _cut_short(child: int, tree: ChildTree, started: float, lives: list[_Life]) -> None:
+def _cut_short(child: int, tree: ChildTree, rank: Rank, started: float, lives: list[_Life]) -> None:
     tree.kill(child)
     # Empty where the exception came when the child was reaped already.
     with contextlib.suppress(ChildProcessError):
-        lives.append(_await(child, tree, started))
+        lives.append(_await(child, tree, rank, started))
 
 
 def _told(life: _Life, left: list[struct_rusage]) -> ChildEnd:
     usages = [life.usage, *left]
+    cpu_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     return ChildEnd(
         exit_code=life.code if life.code >= 0 else None,
         signal=-life.code if life.code < 0 else None,
-        cpu_s=sum(usage.ru_utime + usage.ru_stime for usage in usages),
+        cpu_s=cpu_s,
         wall_s=life.wall_s,
         max_rss_bytes=max(usage.ru_maxrss for usage in usages) * 1024,
-        starved=None if life.waited_s is None else min(life.waited_s / life.wall_s, 1.0),
+        starved=_starved(life, cpu_s),
     )
 
 
-def _waited_s(child: int) -> float | None:
-    """Time that the main thread of a child waited in a run queue.
-
-    Second number of schedstat, in nanoseconds: Documentation/scheduler/sched-stats.rst of the kernel.
-    """
-    try:
-        with open(f"/proc/{child}/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[1]) / 1e9
-    except OSError:
+def _starved(life: _Life, cpu_s: float) -> float | None:
+    if life.turns is None:
         return None
+    return 0.0 if life.made_way else min(waited_for_others_s(life.turns, cpu_s) / life.wall_s, 1.0)
 
 
 def _end(tree: ChildTree, born: list[int], left: list[struct_rusage]) -> None:

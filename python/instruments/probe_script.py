@@ -1,18 +1,20 @@
 """Runs the text of a probed script in this process, in the variables it is given."""
 
-import linecache
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
+from worker.failure import remember_source, source_lines
 from worker.interrupt import StepTimeout
 
 SCRIPT_NAME = "train.py"
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MAX_ERROR_CHARS = 1_000
+_BYTE_ORDER_MARK = "\ufeff"
 _exec, _compile = exec, compile
 
 
@@ -44,10 +46,9 @@ def run_probed(code: str, values: dict[str, Any], work: str, is_stopped: Callabl
     """
     values.update(__name__="__main__", __file__=os.path.join(work, SCRIPT_NAME))
     sys.argv[:] = [SCRIPT_NAME]
-    # A None time keeps the lines from being checked against a file.
-    linecache.cache[SCRIPT_NAME] = (len(code), None, code.splitlines(True), SCRIPT_NAME)
+    remember_source(SCRIPT_NAME, code.removeprefix(_BYTE_ORDER_MARK))
     try:
-        _exec(_compile(code, SCRIPT_NAME, "exec", dont_inherit=True), values)
+        _exec(_compiled(code), values)
     except StepTimeout:
         raise
     except BaseException as raised:
@@ -58,6 +59,18 @@ def run_probed(code: str, values: dict[str, Any], work: str, is_stopped: Callabl
         _print(raised)
         return ScriptEnd(1, "error", _headline(raised))
     return ScriptEnd(0, "probe" if is_stopped() else "end")
+
+
+def _compiled(code: str) -> CodeType:
+    try:
+        # Bytes, as in a file: a mark of byte order is none of the text, and a coding line counts.
+        return _compile(code.encode("utf-8", "surrogatepass"), SCRIPT_NAME, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        # Python may have looked the line up in the file of that name, which holds another script.
+        lines = source_lines(code.removeprefix(_BYTE_ORDER_MARK))
+        if error.filename == SCRIPT_NAME and error.lineno is not None and 0 < error.lineno <= len(lines):
+            error.text = lines[error.lineno - 1]
+        raise
 
 
 def _exited(code: object) -> ScriptEnd:
@@ -75,7 +88,8 @@ def _headline(raised: BaseException) -> str:
     except Exception as error:
         message = f"<no message: {type(error).__name__}>"
     line = next(iter(message.strip().splitlines()), "")
-    return f"{type(raised).__name__}: {line}"[:_MAX_ERROR_CHARS]
+    name = type(raised).__name__
+    return f"{name}: {line}"[:_MAX_ERROR_CHARS] if line else name
 
 
 def _print(raised: BaseException) -> None:

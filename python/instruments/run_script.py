@@ -20,8 +20,8 @@ def run_script(scene: Scene, arguments: dict[str, Any]) -> None:
     """Run `code` as `python train.py` would, in the work folder, with `cpu_s` seconds of CPU time.
 
     The worker itself runs none of it, so what is reported is the kernel's word: `exit_code` or else the number of
-    the `signal` that ended it, `cpu_s` of all its processes, `wall_s`, `starved` (share of its life that it waited
-    for a CPU, None if not known), `timed_out` (a limit ended it) and `peak_growth_bytes`: the largest resident
+    the `signal` that ended it, `cpu_s` of all its processes, `wall_s`, `starved` (share of its life that others kept
+    it from a CPU, None if not known), `timed_out` (a limit ended it) and `peak_growth_bytes`: the largest resident
     memory of any of its processes, over that of a child which does nothing.
 
     Raises:

@@ -53,7 +53,7 @@ def write_module(torch: Any, module: Any, report: dict[str, Any]) -> None:
         return
     sizes = [_or_none(_size_of, torch, each) for _, each in named]
     report["parameter_count"] = sum(size or 0 for size in sizes)
-    first = next((each for name, each in named if name == "weight"), named[0][1] if named else None)
+    first = _weight(torch, module, named)
     if first is None:
         report["statistics_note"] = "the module has no parameters"
     else:
@@ -69,6 +69,15 @@ def write_module(torch: Any, module: Any, report: dict[str, Any]) -> None:
                 **{field: facts[f"{field}_val"] for field in ("min", "max", "mean")},
             }
         )
+
+
+def _weight(torch: Any, module: Any, named: list[tuple[str, Any]]) -> Any:
+    """The parameter of that name, else what a parametrized module computes as its weight, else the first parameter."""
+    own = next((each for name, each in named if name == "weight"), None)
+    if own is not None:
+        return own
+    computed = _or_none(getattr, module, "weight")
+    return computed if is_instance(computed, torch.Tensor) else named[0][1] if named else None
 
 
 def write_array(array: Any, report: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import linecache
 import os
 import traceback
+from io import StringIO
 from types import TracebackType
 
 from worker.interrupt import StepTimeout
@@ -17,7 +18,12 @@ def remember_source(filename: str, source: str) -> None:
     """Let tracebacks show the lines of a cell; a None time keeps them out of cache checks."""
     if type(getattr(linecache, "cache", None)) is not dict:
         linecache.cache = {}
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    linecache.cache[filename] = (len(source), None, source_lines(source), filename)
+
+
+def source_lines(source: str) -> list[str]:
+    """The lines of a program as Python counts them; `str.splitlines` ends them at more characters."""
+    return StringIO(source, newline=None).readlines()
 
 
 def describe(raised: BaseException) -> str:

@@ -8,7 +8,7 @@ export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   // An address that is taken or not ours is the caller's to change, and Node's message names it.
   if ('syscall' in error && error.syscall === 'listen')
-    return `forkyard: ${error.message} (choose with --host and --port)`
+    return `forkyard: ${error.message} (choose with --host and --port, or with --listen)`
   return error.stack ?? String(error)
 }
 

@@ -15,8 +15,10 @@ export function addServe(program: Command): void {
     .option('--port <number>', 'port to listen on, 0 for a free one (PORT)')
     .option('--env <name>', 'environment served at the root as well as at its prefix (FORKYARD_ENV)')
     .addOption(
-      new Option('--listen <port=name...>', 'several addresses, each with the environment at its root (FORKYARD_LISTEN)')
-        .conflicts(['port', 'env']),
+      new Option(
+        '--listen <port=name...>',
+        'several addresses, each with the environment at its root (FORKYARD_LISTEN)',
+      ).conflicts(['port', 'env']),
     )
     .option('--setup', 'install what is missing first', false)
     .action(serve)

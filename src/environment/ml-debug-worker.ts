@@ -46,7 +46,8 @@ export class MlDebugWorker {
   /** Run a call. Where the service has no process for it, the outcome is `infra_error`. */
   async run({ turn, code, instrument, fresh, limitMs }: ToolCall): Promise<ToolOutcome> {
     const startedAt = performance.now()
-    const restoration = fresh ? null : await this.#revive()
+    // Before a fresh call too, once the state is lost: what it draws at random the cells would not draw again.
+    const restoration = fresh && !this.#journal.stale ? null : await this.#revive()
     const restoreMs = performance.now() - startedAt
     if (restoration !== null && 'reason' in restoration) {
       return { outcome: restoration, limitMs, notes: [], facts: {} }

@@ -108,6 +108,14 @@ export function stateTests(open: OpenEpisode, busyWorkers: () => number): void {
     assert.deepEqual([shown.stdout, metadata.state_restored], ['1\n', true])
   })
 
+  test('what a fresh call draws at random after a loss changes no variable that comes back', async () => {
+    const { act, run } = await open()
+    const drawn = (await run('import random\na = random.random()\nprint(a)')).shown.stdout
+    await run('import os\nos._exit(1)')
+    await act({ action_type: 'execute_snippet', code: 'import random\nrandom.random()', fresh: true })
+    assert.equal((await run('print(a)')).shown.stdout, drawn)
+  })
+
   test('a first call that loses the process says that there was nothing to lose', async () => {
     const { run } = await open()
     const { shown } = await run('import os\nos._exit(1)')

@@ -7,6 +7,7 @@ import time
 import unittest
 from types import ModuleType
 
+from instruments.child_turns import Turns, waited_for_others_s
 from instruments.shared_report import SharedReport
 
 from .child_test import ChildTest, await_report, burn
@@ -58,22 +59,52 @@ class ForkedChildTest(ChildTest):
         self.assertGreaterEqual(end.cpu_s, 0.2)
         self.assertAlmostEqual((end.max_rss_bytes - idle.max_rss_bytes) / (64 << 20), 1.0, delta=0.15)
 
-    def test_starved_is_the_share_of_time_without_a_cpu(self) -> None:
-        cpu = min(os.sched_getaffinity(0))
-
-        def work(_report: SharedReport) -> int:
-            os.sched_setaffinity(0, {cpu})
-            rival = os.fork()
-            burn(0.2)
-            os.kill(rival, signal.SIGKILL) if rival else os._exit(0)
-            return 0
-
-        end, _report = self.run_child(work)
+    def test_starved_is_the_share_of_time_that_others_had_the_cpu(self) -> None:
+        cpus = os.sched_getaffinity(0)
+        # With fewer CPUs than before it would count as one that made way.
+        os.sched_setaffinity(0, {min(cpus)})
+        self.addCleanup(os.sched_setaffinity, 0, cpus)
+        rival = os.fork()
+        if rival == 0:
+            burn(600)
+        try:
+            end, _report = self.run_child(lambda _report: burn(0.2) or 0)
+        finally:
+            os.kill(rival, signal.SIGKILL)
+            os.waitpid(rival, 0)
         assert end.starved is not None
-        self.assertTrue(0.3 < end.starved < 0.9, end)
+        self.assertTrue(0.3 < end.starved < 0.95, end)
         sleeping, _report = self.run_child(lambda _report: time.sleep(0.3) or 0)
         assert sleeping.starved is not None
         self.assertLess(sleeping.starved, 0.5)
+
+    def test_who_makes_way_by_itself_is_not_starved(self) -> None:
+        def behind_its_own(_report: SharedReport) -> int:
+            rival = os.fork()
+            burn(0.2)
+            os.kill(rival, signal.SIGKILL) if rival else os._exit(0)
+            os.wait()
+            return 0
+
+        def idle_by_choice(_report: SharedReport) -> int:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            burn(0.05)
+            return 0
+
+        def on_one_cpu(_report: SharedReport) -> int:
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            return behind_its_own(_report)
+
+        for work in (lambda _report: (os.nice(5) and burn(0.05)) or 0, idle_by_choice):
+            end, _report = self.run_child(work)
+            self.assertEqual(end.starved, 0.0)
+        if len(os.sched_getaffinity(0)) > 1:
+            end, _report = self.run_child(on_one_cpu)
+            self.assertEqual(end.starved, 0.0)
+
+    def test_time_behind_its_own_processes_is_not_time_behind_others(self) -> None:
+        self.assertAlmostEqual(waited_for_others_s(Turns(ran_s=1.0, waited_s=5.0), cpu_s=4.0), 2.0)
+        self.assertEqual(waited_for_others_s(Turns(ran_s=1.0, waited_s=2.0), cpu_s=4.0), 0.0)
 
     def test_the_cpu_limit_ends_it(self) -> None:
         def stubborn(_report: SharedReport) -> int:

@@ -73,6 +73,12 @@ class InspectTensorTest(InspectTest):
         self.assertAlmostEqual(rows[1]["grad_norm"], module[0].bias.grad.norm().item(), places=5)
         self.assertAlmostEqual(rows[2]["max"], module[1].weight.max().item(), places=6)
 
+    def test_a_parametrized_module_shows_the_weight_it_computes(self) -> None:
+        module = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+        report = self.inspect(module)
+        self.assertEqual((report["shape"], report["parameter_count"]), ([3, 4], 18))
+        self.assert_numbers(report, module.weight.detach())
+
     def test_modules_with_many_parameters_and_with_none(self) -> None:
         many = self.inspect(nn.ParameterList([nn.Parameter(torch.ones(1)) for _ in range(30)]))
         self.assertEqual((len(many["parameters"]), many["parameter_count"]), (20, 30))

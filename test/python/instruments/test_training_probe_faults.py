@@ -1,9 +1,10 @@
 import importlib.util
 import textwrap
 import unittest
+from pathlib import Path
 from typing import Any
 
-from .probing import Probed, probe, warm_up
+from .probing import Probed, episode, probe, warm_up
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 MODEL = """
@@ -128,6 +129,23 @@ class FaultTest(unittest.TestCase):
             probed.stderr, "  File \"train.py\", line 1\n    x = (1,\n        ^\nSyntaxError: '(' was never closed\n"
         )
         self.assertEqual(probe("x = 1\0").report["stopped"], "error")
+
+    def test_a_syntax_error_shows_the_line_of_the_script_and_not_of_the_file_of_its_name(self) -> None:
+        with episode() as current:
+            Path(current.work, "train.py").write_text("another = 'script'\nof_two = 'lines'\n")
+            for code, line in (("import torch\nreturn 5\n", "return 5"), ("if 1:\n\tx = 1\n        y = 2\n", "y = 2")):
+                with self.subTest(code=code):
+                    self.assertEqual(current.probe(code).stderr.splitlines()[1].strip(), line)
+
+    def test_lines_end_where_python_ends_them(self) -> None:
+        probed = probe("x = 1\n\x0c\n# \u2028 a separator\r\nraise ValueError()\n")
+        self.assertIn("line 4, in <module>\n    raise ValueError()\n", probed.stderr)
+        self.assertEqual(probed.report["error"], "ValueError")
+
+    def test_a_script_is_read_as_a_file_is(self) -> None:
+        for code in ("\ufeffprint(len('é'))", "# coding: latin-1\nprint(len('é') - 1)"):
+            with self.subTest(code=code):
+                self.assertEqual(probe(code).stdout, "1\n")
 
     def test_an_exit_keeps_its_status(self) -> None:
         for call, status, error in (
