@@ -133,13 +133,14 @@ export class Grader {
   async #grade(job: Job): Promise<Grade> {
     const { task, seed } = job
     const open = await this.#run(job, publicRun(this.#salt, task.id, seed))
+    const { ended } = open
     // What a limit ends on one data set it ends on the others; the hidden runs would only cost time.
     const verdict =
-      open.ended === null
+      ended === null
         ? await this.#judge(job)
         : judgeEvidence(
             task,
-            KINDS.map(() => invalid(open.ended ?? '')),
+            KINDS.map(() => invalid(ended)),
           )
     const scores = verdict.runs.map(run => run.score)
     return {

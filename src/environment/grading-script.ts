@@ -5,9 +5,12 @@ import type { CellOutcome, EpisodeWorker, Reason } from '../executor/executor.ts
 import { type GradingBudget, InfraFailure } from './grading-attempts.ts'
 import { cellLimit, type Files } from './grading-worker.ts'
 
-/** Limits of one run, in seconds: CPU time, in whole ones, and wall time that is generous because machines are shared. */
+/**
+ * Limits of one run, in seconds: CPU time, in whole ones, and wall time that is generous because machines are shared.
+ * Three runs, one after the other, fit into the ceiling of a step, so a script that sleeps is ended and not `busy`.
+ */
 export type ScriptLimits = { readonly cpu_s: number; readonly wall_s: number }
-export const SCRIPT_LIMITS: ScriptLimits = Object.freeze({ cpu_s: 8, wall_s: 16 })
+export const SCRIPT_LIMITS: ScriptLimits = Object.freeze({ cpu_s: 8, wall_s: 12 })
 
 /** One run as it is shown: what a terminal would have said. `reason` is `exception` for exit code 1, `exited` for others. */
 export type ScriptRun = {
@@ -37,6 +40,7 @@ export type ScriptResult = {
 }
 
 const MIB = 2 ** 20
+/** What `python/tasks/grading/tensor_files.py` reads of one file. */
 const MAX_FILE_BYTES = 8 * MIB
 const MAX_TOTAL_BYTES = 16 * MIB
 const MAX_PRINTED_CHARS = 256 * 1024
@@ -45,8 +49,6 @@ const WORKER_MIB = 48
 const COLLECT_LIMIT_MS = 10_000
 /** A script that waited for a CPU for more than this share of its life may be slow for no fault of its own. */
 const STARVED_SHARE = 0.3
-/** Room for the worker's own CPU time, and for clocks that disagree. */
-const OWN_PROCESSES_FACTOR = 1.15
 
 const measured = z.number().nullable().catch(null)
 const ScriptReport = z.object({
@@ -128,11 +130,13 @@ function refuseOurFailures(outcome: CellOutcome, report: ScriptReport, limits: S
 
 /**
  * Whether others kept a script from running: it waited for a CPU for a good part of its life, and not for its own
- * processes. What a script waited and what it used add up to its life at most; with others of its own, to more.
+ * processes. The kernel forgets the CPU time of processes that nobody waits for, except in the count for the tree;
+ * behind those the script may have waited as long as they ran.
  */
-function isStarved(cpu_s: number, { starved, wall_s }: ScriptReport): boolean {
-  if (starved === null || wall_s === null || starved <= STARVED_SHARE) return false
-  return cpu_s + starved * wall_s <= wall_s * OWN_PROCESSES_FACTOR
+function isStarved(cpu_s: number, { starved, wall_s, cpu_s: known_s }: ScriptReport): boolean {
+  if (starved === null || wall_s === null) return false
+  const forgotten_s = Math.max(0, cpu_s - (known_s ?? 0))
+  return starved * wall_s - forgotten_s > STARVED_SHARE * wall_s
 }
 
 /** CPU time of the whole tree where the host counts it, of the script elsewhere. */
@@ -152,11 +156,9 @@ function growthOf({ usage }: CellOutcome, { peak_growth_bytes }: ScriptReport): 
 
 /** Why a run counts for nothing; null when it ended by itself, well or not. */
 function endedBy(outcome: CellOutcome, report: ScriptReport, limits: ScriptLimits): string | null {
-  if (outcome.reason === 'timeout' || report.timed_out) {
-    return cpuOf(outcome, report) >= limits.cpu_s
-      ? `the script used more than its ${limits.cpu_s} s of CPU time`
-      : `the script ran longer than its ${limits.wall_s} s`
-  }
+  // Also where the script ignored the signal and went on.
+  if (cpuOf(outcome, report) >= limits.cpu_s) return `the script used more than its ${limits.cpu_s} s of CPU time`
+  if (outcome.reason === 'timeout' || report.timed_out) return `the script ran longer than its ${limits.wall_s} s`
   if (outcome.reason === 'memory_limit') return 'the script was ended for its memory'
   if (outcome.reason !== 'ok' || !outcome.state_kept) {
     return `the worker of the script ended (${outcome.reason}: ${outcome.exception ?? 'no word of why'})`

@@ -45,6 +45,7 @@ export class MlDebugEpisode implements Episode {
   readonly #limits: MlDebugLimits
   readonly #onClose: () => void
   #turn = 0
+  #givenBack = 0
   #bestReward = 0
   #lastReward = 0
   #ended: 'submission' | 'limit' | null = null
@@ -111,8 +112,20 @@ export class MlDebugEpisode implements Episode {
     const workshop = { worker: this.#worker, task: this.#start.task }
     const limitMs = this.#limitMs(options.timeout_s)
     const { infra, ...answer } = await performTool(workshop, { ...action, action_type }, this.#turn, limitMs)
-    if (infra) this.#turn--
-    return { ...answer, why: infra ? 'the service failed; the turn does not count' : TOOL_REWARD }
+    return { ...answer, why: infra ? this.#giveBack() : TOOL_REWARD }
+  }
+
+  /**
+   * Let a turn that the service spoilt not count, as often as an episode has turns: code that finds
+   * a way to spoil its own turns must not play for ever.
+   *
+   * @returns What became of the turn, in words.
+   */
+  #giveBack(): string {
+    if (this.#givenBack >= this.#limits.maxTurns) return 'the service failed, as it often did here; the turn counts'
+    this.#givenBack++
+    this.#turn--
+    return 'the service failed; the turn does not count'
   }
 
   async #submit({ fixed_code, code }: MlDebugAction, objection: string | null): Promise<Turn> {
@@ -126,9 +139,8 @@ export class MlDebugEpisode implements Episode {
     const budgetMs = this.#limits.stepCeilingS * 1000
     const grade = await this.#grader.grade({ task, seed, code: script, budgetMs })
     if (grade.kind === 'infra') {
-      this.#turn--
       const facts = { reason: 'infra_error' }
-      return { error: infraError(grade.message), facts, why: 'the service failed; submit again' }
+      return { error: infraError(grade.message), facts, why: `${this.#giveBack()}; submit again` }
     }
     this.#bestReward = grade.score
     return {

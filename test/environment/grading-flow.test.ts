@@ -50,6 +50,19 @@ describe('Grader', { concurrency: 1 }, () => {
     }
   })
 
+  test('judge() comes to the verdict of grade() without showing a run', async () => {
+    const verdict = await grading.grader.judge({
+      task: grading.task('slope'),
+      seed: SEED,
+      code: broken(),
+      budgetMs: BUDGET_MS,
+    })
+    assert.equal(verdict.score, (await grading.score('slope', broken(), SEED)).score)
+    assert.equal(verdict.runs.length, 2)
+    const failing = { task: grading.task('faulty'), seed: SEED, code: deed(2), budgetMs: BUDGET_MS }
+    await assert.rejects(grading.grader.judge(failing), /could not measure: KeyError/)
+  })
+
   test('a salt and a seed of their own give other hidden data', async () => {
     const code = broken()
     const slopes = (details: unknown) =>

@@ -143,6 +143,15 @@ export function turnTests(open: OpenEpisode): void {
     assert.ok((await act(submit('print(1)'))).done)
   })
 
+  test('turns are given back as often as an episode has turns, and no more', async () => {
+    const { run, close } = await open({}, { ML_DEBUG_MAX_TURNS: '2' })
+    close()
+    const turns: number[] = []
+    for (let call = 0; call < 4; call++) turns.push((await run('1')).shown.turn)
+    assert.deepEqual(turns, [0, 0, 1, 2])
+    assert.match((await run('1')).shown.error ?? '', /^Maximum turns \(2\) exceeded/)
+  })
+
   test('a grading that finds no time costs no turn either', async () => {
     const { act, state } = await open({}, { STEP_CEILING_S: '1' })
     const slow = await act(submit('import time\ntime.sleep(5)'))

@@ -42,9 +42,13 @@ def read_tensors(files: Mapping[str, bytes], name: str, spec: Spec, *, finite: b
     if len(data) > MAX_FILE_BYTES:
         raise InvalidFiles(f"{name}: has {len(data)} bytes, at most {MAX_FILE_BYTES} are read")
     header, body = _split(name, data)
-    if set(header) - {"__metadata__"} != set(spec):
-        found = ", ".join(sorted(key[:40] for key in header)[:12])
-        raise InvalidFiles(f"{name}: expected the tensors {', '.join(sorted(spec))}; found {found or 'none'}")
+    found = set(header) - {"__metadata__"}
+    if found != set(spec):
+        # Not the names that were found: they are the script's words, and of a hidden run it may tell nothing.
+        missing, others = ", ".join(sorted(set(spec) - found)) or "none", len(found - set(spec))
+        raise InvalidFiles(
+            f"{name}: expected the tensors {', '.join(sorted(spec))}; missing {missing}, and {others} of other names"
+        )
     tensors = {key: _read(name, key, header[key], spec[key], body) for key in spec}
     for key, tensor in tensors.items():
         if finite and tensor.dtype.kind == "f" and not np.isfinite(tensor).all():

@@ -61,6 +61,10 @@ class RunScriptTest(WorkFolderTest):
         lines = [line for line in output.stderr.splitlines(True) if line.strip(" ~^\n")]
         self.assertEqual(lines, [line for line in scripts.CHAIN_TEXT.splitlines(True) if line.strip(" ~^\n")])
 
+    def test_a_traceback_quotes_the_line_that_python_counts(self) -> None:
+        _report, output = self.run_code("x = 1\n\x0c\n# \u2028 a separator\r\nraise ValueError()\n")
+        self.assertIn('File "train.py", line 4, in <module>\n    raise ValueError()\n', output.stderr)
+
     def test_source_that_is_no_python_is_a_syntax_error_at_its_line(self) -> None:
         report, output = self.run_code("x = 1\ny = (")
         self.assertEqual(report["exit_code"], 1)
