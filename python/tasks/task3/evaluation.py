@@ -3,6 +3,9 @@
 Of the two runs, one has records that are nearly all right (kind 0), the other
 has more than a quarter wrong (kind 1). No single claim fits both, and only on
 wrong records does a network that learned its rows by heart do worse than it says.
+A claim can be guessed from what such a network prints, as honest values of one
+kind are close together; so the weights are asked too whether they know by heart
+the rows that they were given.
 """
 
 import hashlib
@@ -52,6 +55,9 @@ def measure(run: Run, files: dict[str, bytes]) -> dict[str, float | list[float]]
         skill: How often it is right about parts that the script never saw; 0 and 1 are the ends of `REACH`.
         claim_gap: Distance of the claimed `val_acc` from the share of held-out records that the gate agrees with, or
             disagrees with if that is nearer: honesty is judged apart from the direction. NaN without a claim.
+        by_heart: How much more of the given records than of held-out ones the gate agrees with, relative to how far the
+            latter is from guessing: noise on the weights lowers both alike. 0 is a gate that fits both equally well.
+            NaN for one that guesses.
 
     Raises:
         InvalidFiles: The weights are missing or not as specified.
@@ -62,12 +68,15 @@ def measure(run: Run, files: dict[str, bytes]) -> dict[str, float | list[float]]
     says_failing = _log_odds(weights, readings) > 0
     accuracy = float(np.mean(says_failing == truth))
     agreement = float(np.mean(says_failing == recorded))
+    given_readings, _, given_records = _parts(run, "training rows", ROWS)
+    given_agreement = float(np.mean((_log_odds(weights, given_readings) > 0) == given_records))
     low, high = REACH[run.kind]
     return {
         "moved": _moved(run, weights),
         "signal": abs(accuracy - 0.5) / (high - 0.5),
         "skill": (accuracy - low) / (high - low),
         "claim_gap": math.nan if claim is None else min(abs(claim - agreement), abs(claim - (1 - agreement))),
+        "by_heart": math.nan if agreement == 0.5 else abs(given_agreement - agreement) / abs(agreement - 0.5),
     }
 
 

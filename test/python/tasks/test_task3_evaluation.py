@@ -104,6 +104,39 @@ class Task3MeasureTest(unittest.TestCase):
             for claim, gap in ((0.5 + off_half, 0.0), (0.5 - off_half, 0.0), (0.5 + off_half + 0.2, 0.2)):
                 self.assertAlmostEqual(measure(RUNS[0], weights, val_acc=claim)["claim_gap"], gap, places=9)
 
+    def test_by_heart_is_the_lead_on_given_records_whichever_way_round_the_gate_is(self) -> None:
+        run = RUNS[1]
+        weights = some_weights(5)
+        agreements = []
+        for purpose, count in (("training rows", evaluation.ROWS), ("held-out rows", evaluation.HELD_OUT_ROWS)):
+            readings, _, recorded = evaluation._parts(run, purpose, count)
+            network = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.SiLU(), torch.nn.Linear(128, 1)).double()
+            network.load_state_dict(weights)
+            with torch.no_grad():
+                says_failing = network(torch.from_numpy(readings).double()).numpy()[:, 0] > 0
+            agreements.append(np.mean(says_failing == recorded))
+        given, held_out = agreements
+        for each in (weights, negated(weights)):
+            found = measure(run, each)["by_heart"]
+            self.assertAlmostEqual(found, abs(given - held_out) / abs(held_out - 0.5), places=6)
+
+    def test_by_heart_is_large_for_a_network_that_learned_wrong_records_and_small_for_one_that_did_not(self) -> None:
+        run = RUNS[1]
+        arrays = given_arrays(evaluation.make_inputs(run))
+        readings, failed = torch.from_numpy(arrays["readings"]), torch.from_numpy(arrays["outcome"]).float()
+        torch.manual_seed(run.init_seed)
+        model = torch.nn.Sequential(torch.nn.Linear(32, 128), torch.nn.SiLU(), torch.nn.Linear(128, 1))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        found = []
+        for steps in (20, 180):
+            for _ in range(steps):
+                optimizer.zero_grad()
+                torch.nn.functional.binary_cross_entropy_with_logits(model(readings)[:, 0], failed).backward()
+                optimizer.step()
+            found.append(measure(run, dict(model.state_dict()))["by_heart"])
+        self.assertLess(found[0], 0.7)
+        self.assertGreater(found[1], 1.0)
+
     def test_claim_gap_is_not_a_number_without_an_honest_form_of_claim(self) -> None:
         weights = written("weights", some_weights(5))
         odd = (b"", b"{}", b"[0.9]", b'{"val_acc": "0.9"}', b'{"val_acc": true}', b'{"val_acc": NaN}')
