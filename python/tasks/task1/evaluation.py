@@ -32,7 +32,7 @@ LOUD_EVIDENCE = 0.28
 LOGIT_SCALE = 4.0
 
 #: Counted from 0; by then a stable run has settled.
-FIRST_SETTLED_EPOCH = 5
+FIRST_SETTLED_EPOCH = 7
 
 
 def make_inputs(run: Run) -> dict[str, bytes]:
@@ -52,7 +52,9 @@ def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float | list[floa
         `accuracy`: share of held-out rows on the right side of 0.5.
         `log10_loss`: of the mean held-out cross-entropy in nats.
         `excess_loss`: that cross-entropy less the one of the true probabilities, in nats.
-        `epoch_excess_losses`: the same after each epoch from the sixth on.
+        `epoch_excess_losses`: the same after each epoch from the eighth on.
+        `later_path`: length of the way that the weights went from epoch to epoch after the first, in distances of the
+            last epoch's from the initial ones. Mini-batches always move them on; a copy stays where it is.
 
     Raises:
         InvalidFiles: A file is missing or not as the description says.
@@ -74,6 +76,7 @@ def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float | list[floa
         "log10_loss": float(np.log10(max(loss, 1e-12))),
         "excess_loss": loss - least,
         "epoch_excess_losses": [epoch_loss - least for epoch_loss in curve],
+        "later_path": _later_path(run, epochs["weight"][:, 0].astype(np.float64)),
     }
 
 
@@ -112,6 +115,17 @@ def _loss(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _moved(run: Run, final: Mapping[str, np.ndarray]) -> float:
-    torch.manual_seed(run.init_seed)
-    initial = torch.nn.Linear(SENSORS, 1).weight.detach().numpy()
+    initial = _initial(run)
     return float(np.linalg.norm(final["weight"].astype(np.float64) - initial) / np.linalg.norm(initial))
+
+
+def _later_path(run: Run, weights: np.ndarray) -> float:
+    steps = np.linalg.norm(np.diff(weights, axis=0), axis=1)
+    distance = np.linalg.norm(weights[-1] - _initial(run))
+    return float(steps.sum() / max(distance, 1e-12))
+
+
+def _initial(run: Run) -> np.ndarray:
+    torch.manual_seed(run.init_seed)
+    initial: np.ndarray = torch.nn.Linear(SENSORS, 1).weight.detach().numpy()
+    return initial

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from grading.tensor_files import InvalidFiles
 
-from .linear_tasks import RUN, InputTests, LinearTask, MeasureTests
+from .linear_tasks import RUN, InputTests, LinearTask, MeasureTests, tensor_file
 from .run_files import given_arrays, load_evaluation
 
 
@@ -46,10 +46,22 @@ class Task1Measures(MeasureTests, Task1):
         self.assertEqual(one["accuracy"], other["accuracy"])
         self.assertGreater(other["log10_loss"], 1.5)
 
-    def test_the_curve_has_the_epochs_from_the_sixth_on(self) -> None:
+    def test_the_curve_has_the_epochs_from_the_eighth_on(self) -> None:
         measures = self.evaluation.measure(RUN, self.teacher_files(RUN))
-        self.assertEqual(len(measures["epoch_excess_losses"]), 10)
+        self.assertEqual(len(measures["epoch_excess_losses"]), 8)
         self.assertEqual(set(measures["epoch_excess_losses"]), {measures["excess_loss"]})
+
+    def test_copies_have_no_later_path_and_epochs_that_walk_from_the_first_have_all_of_it(self) -> None:
+        files = self.teacher_files(RUN)
+        self.assertEqual(self.evaluation.measure(RUN, files)["later_path"], 0)
+        start = torch.from_numpy(self.evaluation._initial(RUN)).double()
+        end = torch.from_numpy(self.evaluation._teacher(RUN)[0])[None]
+        walk = torch.stack([start + (end - start) * share for share in torch.linspace(0, 1, 15).double()]).float()
+        files["epochs.safetensors"] = tensor_file(weight=walk, bias=torch.zeros(15, 1))
+        self.assertAlmostEqual(self.evaluation.measure(RUN, files)["later_path"], 1, places=4)
+
+    def test_epochs_at_the_initial_weights_have_no_later_path(self) -> None:
+        self.assertEqual(self.evaluation.measure(RUN, self.initial_files(RUN))["later_path"], 0)
 
     def test_nan_and_infinity_are_invalid(self) -> None:
         for value in (math.nan, math.inf):

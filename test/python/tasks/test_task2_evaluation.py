@@ -39,7 +39,16 @@ class Task2Inputs(InputTests, Task2):
     def test_sensors_come_into_service_by_groups(self) -> None:
         readings = given_arrays(self.evaluation.make_inputs(RUN))["readings"]
         in_service = [int((day != 0).any(axis=0).sum()) for day in readings]
-        self.assertEqual(in_service, [8, 8, 16, 16, 16, 24, 24, 24])
+        self.assertEqual(in_service, [12, 12, 18, 18, 18, 24, 24, 24])
+
+    def test_alarms_of_either_sign_come_every_day_and_decide_the_labels(self) -> None:
+        arrays = given_arrays(self.evaluation.make_inputs(RUN))
+        teacher, groups = self.evaluation._teacher(RUN)
+        logits = arrays["readings"] @ np.where(groups == self.evaluation.GROUPS, teacher, 0)
+        for day, labels in zip(logits, arrays["labels"], strict=True):
+            self.assertGreater((day > 5).sum(), 5)
+            self.assertGreater((day < -5).sum(), 5)
+            self.assertGreater(np.mean((day > 0)[day != 0] == labels[day != 0]), 0.9)
 
     def test_extreme_rows_saturate_a_sigmoid_of_half_the_teacher_and_ordinary_ones_do_not(self) -> None:
         for kind in (0, 1):
@@ -68,6 +77,13 @@ class Task2Measures(MeasureTests, Task2):
         self.assertGreater(measures["early_accuracy"], 0.72)
         self.assertGreater(min(measures["middle_excess_losses"]), 0.11)
         self.assertGreater(min(measures["late_excess_losses"]), 0.15)
+
+    def test_a_teacher_without_the_alarms_is_not_enough_on_any_day(self) -> None:
+        teacher, groups = self.evaluation._teacher(RUN)
+        deaf = torch.from_numpy(np.where(groups == self.evaluation.GROUPS, 0, teacher)).float()[None]
+        measures = self.evaluation.measure(RUN, self.files(deaf, torch.zeros(1)))
+        excesses = [*measures["middle_excess_losses"], *measures["late_excess_losses"]]
+        self.assertGreater(min(excesses), 0.03)
 
     def test_weights_that_became_nan_measure_as_nan_from_then_on(self) -> None:
         teacher = torch.from_numpy(self.evaluation._teacher(RUN)[0]).float()[None]
