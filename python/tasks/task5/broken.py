@@ -5,7 +5,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 import workbench
 
-STAGE1_EPOCHS = 16
+STAGE1_EPOCHS = 24
 STAGE2_EPOCHS = 20
 BATCH = 250
 

@@ -61,7 +61,7 @@ def target_domain(run: Run) -> Domain:
         linear=np.concatenate([known, other], axis=1),
         bends=generator.normal(size=(_BENDS, SENSORS)) / SENSORS**0.5,
         mix=generator.normal(size=(CLASSES, _BENDS)) / _BENDS**0.5,
-        offset=3 * generator.normal(size=SENSORS),
+        offset=generator.choice([-1.0, 1.0], size=SENSORS) * generator.uniform(3, 5, size=SENSORS),
         scale=np.exp(0.2 * generator.normal(size=SENSORS)),
     )
 

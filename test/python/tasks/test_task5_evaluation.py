@@ -84,18 +84,10 @@ class Task5Inputs(InputTests, Task5):
         rows = [domain.draw(MODULES.data._generator(RUN, purpose), 100).x for purpose in purposes]
         self.assertEqual(len({array.tobytes() for array in rows}), len(purposes))
 
-    def test_rounding_does_not_make_another_backbone(self) -> None:
-        threads = torch.get_num_threads()
-        try:
-            backbones = []
-            for count in (1, 2):
-                torch.set_num_threads(count)
-                backbones.append(MODULES.data.delivered_backbone(RUN))
-        finally:
-            torch.set_num_threads(threads)
-        one, other = backbones
-        for name in MODULES.network.BACKBONE:
-            np.testing.assert_allclose(other[name], one[name], rtol=1e-5, atol=1e-6, err_msg=name)
+    def test_biases_before_a_normalisation_stay_where_they_started(self) -> None:
+        # Their gradients are rounding errors. If those were trained on, two workers might deliver two backbones.
+        for name, inputs in (("backbone.0.bias", 32), ("backbone.3.bias", 64)):
+            self.assertLess(np.abs(delivered()[name]).max(), inputs**-0.5 + 1e-4, name)
 
     def test_the_delivered_backbone_hardly_listens_to_the_second_half_of_the_sensors(self) -> None:
         weight = given_arrays(self.inputs())["backbone.0.weight"]
