@@ -13,6 +13,8 @@ export type RunningServer = {
   url: string
   /** Every address, with the environment at its root. */
   addresses: { url: string; environment: string }[]
+  /** Path prefixes that every address serves. */
+  prefixes: string[]
   /** Ends episodes, sockets, workers, in this order; resolves when the last process is gone. Idempotent. */
   close: () => Promise<void>
 }
@@ -70,7 +72,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     for (const { app, port, environment } of others) {
       addresses.push({ url: await app.listen({ host: config.HOST, port }), environment })
     }
-    return { url, addresses, close: once(close) }
+    return { url, addresses, prefixes: environments.map(({ name }) => `/${name}`), close: once(close) }
   } catch (error) {
     await close()
     throw error

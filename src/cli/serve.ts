@@ -36,6 +36,7 @@ async function serve({ host, port, env, listen, setup }: ServeFlags): Promise<vo
   for (const { url, environment } of server.addresses) {
     process.stdout.write(`Forkyard serves ${environment} at ${url}${wide}\n`)
   }
+  process.stdout.write(`Every environment has a path of its own: ${server.prefixes.join(', ')}\n`)
   await stopSignal()
   process.stderr.write('closing; a second signal ends at once\n')
   await server.close()

@@ -197,12 +197,14 @@ export class Grader {
 }
 
 async function measureOne(evaluation: TrustedWorker, run: GradingRun, result: ScriptResult): Promise<RunEvidence> {
-  const { ended, files, refused, memory_growth_mib } = result
+  const { ended, files, refused, memory_growth_mib, shown } = result
   if (ended !== null) return invalid(ended)
   const { valid, why, measures } = await evaluation.measure(run, files)
   if (valid) return { valid, why, measures: { ...measures, memory_growth_mib } }
   const unread = Object.entries(refused).find(([name]) => why.startsWith(`${name}:`))
-  return invalid(unread === undefined ? why : `${unread[0]}: ${unread[1]}`)
+  // No more than that: an exit code is chosen by the script, which has seen hidden rows.
+  const crash = shown.exit_code === 0 ? '' : ' (the script ended with an error)'
+  return invalid((unread === undefined ? why : `${unread[0]}: ${unread[1]}`) + crash)
 }
 
 const invalid = (why: string): RunEvidence => ({ valid: false, why, measures: {} })

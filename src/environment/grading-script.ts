@@ -49,6 +49,8 @@ const WORKER_MIB = 48
 const COLLECT_LIMIT_MS = 10_000
 /** A script that waited for a CPU for more than this share of its life may be slow for no fault of its own. */
 const STARVED_SHARE = 0.3
+/** Share of its CPU time beyond which no machine is to blame: scripts of tasks need less than a second. */
+const BLAMELESS_SHARE = 0.25
 
 const measured = z.number().nullable().catch(null)
 const ScriptReport = z.object({
@@ -92,7 +94,7 @@ export async function runScript(
   const report = ScriptReport.parse(outcome.report ?? {})
   refuseOurFailures(outcome, report, limits, limit_ms < wallMs)
   const ended = endedBy(outcome, report, limits)
-  const shown = show(outcome, report, ended !== null)
+  const shown = show(outcome, report, ended)
   const memory_growth_mib = growthOf(outcome, report)
   const result = { shown, printed: printed.text, ended, files: {}, refused: {}, memory_growth_mib }
   return ended === null ? { ...result, ...(await collect(worker, outputs, budget)) } : result
@@ -125,7 +127,8 @@ function refuseOurFailures(outcome: CellOutcome, report: ScriptReport, limits: S
   const cpu_s = cpuOf(outcome, report)
   if (cpu_s >= limits.cpu_s) return
   if (cut) throw new InfraFailure('busy: the time of the grading ran out while the script ran', { lasting: true })
-  if (isStarved(cpu_s, report)) throw new InfraFailure('the script got no CPU to run on')
+  if (cpu_s < limits.cpu_s * BLAMELESS_SHARE && isStarved(cpu_s, report))
+    throw new InfraFailure('the script got no CPU to run on')
 }
 
 /**
@@ -166,15 +169,16 @@ function endedBy(outcome: CellOutcome, report: ScriptReport, limits: ScriptLimit
   return report.exit_code === null && report.signal === null ? 'the script left no word of how it ended' : null
 }
 
-function show(outcome: CellOutcome, report: ScriptReport, ended: boolean): ScriptRun {
+function show(outcome: CellOutcome, report: ScriptReport, ended: string | null): ScriptRun {
   const timed_out = outcome.reason === 'timeout' || report.timed_out
   return {
     stdout: outcome.stdout.text,
-    stderr: outcome.stderr.text,
+    // What the executor says of a cell speaks of variables, and a script leaves none.
+    stderr: ended === null ? outcome.stderr.text : outcome.stderr.text.replace(/^StepTimeout: .*$/m, ended),
     exit_code: report.exit_code ?? (report.signal === null ? -1 : -report.signal),
     timed_out,
     elapsed_s: report.wall_s ?? outcome.usage.wall_ms / 1000,
-    reason: timed_out ? 'timeout' : ended && outcome.reason !== 'ok' ? outcome.reason : reasonOf(report),
+    reason: timed_out ? 'timeout' : ended !== null && outcome.reason !== 'ok' ? outcome.reason : reasonOf(report),
   }
 }
 

@@ -47,9 +47,9 @@ export class CellJournal {
 
   /** Tell of a cell that ran in the namespace of the episode. Those that raised count: what they did before stays. */
   add(turn: number, code: string, { reason, state_kept }: CellOutcome): void {
-    if (!state_kept || code.trim() === '') return
-    // Where a limit ended a cell, running it again would end somewhere else.
-    const again = (reason === 'ok' || reason === 'exception') && this.#chars + code.length <= MAX_CHARS
+    if (code.trim() === '') return
+    // Where a limit ended a cell, running it again would end somewhere else; one that cost the process would again.
+    const again = state_kept && (reason === 'ok' || reason === 'exception') && this.#chars + code.length <= MAX_CHARS
     if (again) this.#chars += code.length
     this.#cells.push({ turn, code: again ? code : null, reason })
   }

@@ -81,7 +81,10 @@ export function strayResult(actionType: ActionType, episodeId: string, taskId: s
     terminated: false,
     truncated: true,
     reward_reason: 'there is no such episode; nothing was run',
-    hint: 'reset() answers with the episode_id to name; episodes that are not used for long are closed',
+    hint:
+      episodeId === ''
+        ? 'no episode is open, or several are: name the episode_id of a reset'
+        : 'reset() answers with the episode_id to name; episodes that are not used for long are closed',
   }
   const observation = observationOf(place, { actionType, error: noSession(episodeId), fields: {} })
   return { observation: { ...observation, metadata }, reward: LEAST_REWARD, done: true, metadata }

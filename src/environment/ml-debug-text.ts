@@ -47,7 +47,8 @@ export function lostNote({ reason }: CellOutcome, hadState: boolean): string {
 export function restoredNote({ missing: turns }: Restoration): string {
   const ran = 'the Python process was new: the cells of earlier calls were run again'
   if (turns.length === 0) return `${ran}, all variables are back.`
-  return `${ran}, except for turn ${turns.join(', ')}: what only these set up is gone.`
+  const [which, only] = turns.length === 1 ? ['turn', 'it'] : ['turns', 'they']
+  return `${ran}, except for ${which} ${turns.join(', ')}: what only ${only} set up is gone.`
 }
 
 /** Tells the agent that its process ended just before this call. @param why Sentence of the executor. */

@@ -86,14 +86,14 @@ suite('CellJournal', () => {
     assert.equal(journal.stale, true)
   })
 
-  test('add() can not run again what a limit ended, nor text beyond a MiB, and says so', async () => {
+  test('add() can not run again what a limit ended or what lost the process, nor text beyond a MiB, and says so', async () => {
     const { journal, rerun, lose, shown } = await write(['a = 1'])
     const outcome = await rerun('', LIMIT_MS)
     journal.add(2, 'b = 1', { ...outcome, reason: 'timeout' })
     for (const turn of [3, 4]) journal.add(turn, `c${turn} = 1${' '.repeat(600 * 1024)}`, outcome)
     journal.add(5, 'd = 1', { ...outcome, state_kept: false })
     await lose()
-    assert.deepEqual(await journal.restore(rerun), { missing: [2, 4] })
+    assert.deepEqual(await journal.restore(rerun), { missing: [2, 4, 5] })
     assert.deepEqual([await shown('a'), await shown('c3'), await shown('d')], ['1', '1', null])
   })
 

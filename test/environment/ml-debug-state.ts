@@ -73,8 +73,11 @@ export function stateTests(open: OpenEpisode, busyWorkers: () => number): void {
     assert.match(lost.shown.stderr, /note: the Python process was replaced because it ran past its time limit: what/)
     const back = await run('print(a, t)\nprint(c, torch.equal(b, t * 2), open("note.txt").read())')
     assert.equal(back.shown.stdout, `${drawn}3 True x\n`)
-    assert.deepEqual([back.metadata.state_restored, back.metadata.missing_turns], [true, []])
-    assert.match(back.shown.stderr, /note: the Python process was new: .* all variables are back\./)
+    assert.deepEqual([back.metadata.state_restored, back.metadata.missing_turns], [false, [4]])
+    assert.match(
+      back.shown.stderr,
+      /note: the Python process was new: .* except for turn 4: what only it set up is gone/,
+    )
     assert.ok(!('state_restored' in (await run('a')).metadata))
   })
 
@@ -96,8 +99,8 @@ export function stateTests(open: OpenEpisode, busyWorkers: () => number): void {
     await act({ action_type: 'execute_snippet', code: DEAF }, 0.3)
     const { shown, metadata } = await run('print(a, "b" in globals())')
     assert.equal(shown.stdout, '1 False\n')
-    assert.deepEqual([metadata.state_restored, metadata.missing_turns], [false, [2]])
-    assert.match(shown.stderr, /except for turn 2: what only these set up is gone/)
+    assert.deepEqual([metadata.state_restored, metadata.missing_turns], [false, [2, 3]])
+    assert.match(shown.stderr, /except for turns 2, 3: what only they set up is gone/)
   })
 
   test('a fresh call that loses the process costs the variables nothing either', async () => {
