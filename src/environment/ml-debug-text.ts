@@ -1,4 +1,4 @@
-/** Words the ml_debug environment says to the agent and its client. Clients know the first six literally. */
+/** Words the ml_debug environment says to the agent and its client. Clients know the first four literally. */
 
 import type { CellOutcome } from '../executor/executor.ts'
 import type { Restoration } from './ml-debug-journal.ts'
@@ -9,7 +9,6 @@ export const noSession = (episodeId: string): string =>
 export const ALREADY_COMPLETE = 'Episode already complete. Call reset() to start a new episode.'
 export const turnsExceeded = (maxTurns: number): string => `Maximum turns (${maxTurns}) exceeded. Episode terminated.`
 export const EMPTY_SUBMISSION = 'Empty code submitted'
-export const notEvaluable = (why: string): string => `Failed to evaluate expression: ${why}`
 export const READY_MESSAGE = 'Environment ready.'
 /** Marks a failure of the service: the same action may be tried again. */
 export const infraError = (why: string): string => `infra_error: ${why}`
