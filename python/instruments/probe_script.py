@@ -11,7 +11,8 @@ from typing import Any
 from worker.failure import remember_source, source_lines
 from worker.interrupt import StepTimeout
 
-SCRIPT_NAME = "train.py"
+from instruments.script_run import SCRIPT_NAME
+
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MAX_ERROR_CHARS = 1_000
 _BYTE_ORDER_MARK = "\ufeff"

@@ -2,14 +2,13 @@
 
 import builtins
 import importlib.machinery
-import linecache
 import os
 import signal
 import sys
 import types
 from typing import Any
 
-from worker.failure import source_lines
+from worker.failure import remember_source
 
 SCRIPT_NAME = "train.py"
 #: What a shell tells of a program that Ctrl-C ended.
@@ -30,7 +29,7 @@ def run_as_script(code: str, folder: str) -> int:
     with open(SCRIPT_NAME, "wb", opener=_no_follow) as file:
         file.write(source)
     # For tracebacks, also when the script goes to another folder.
-    linecache.cache[SCRIPT_NAME] = (len(source), None, source_lines(code), SCRIPT_NAME)
+    remember_source(SCRIPT_NAME, code)
     main = _fresh_main(folder)
     try:
         # Bytes, as in a file: a coding line counts, and what is no text is a syntax error.

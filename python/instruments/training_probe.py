@@ -21,7 +21,8 @@ from instruments.forked_child import ChildEnd, run_in_child
 from instruments.probe import Probe
 from instruments.probe_hooks import watch
 from instruments.probe_record import EMPTY_REPORT
-from instruments.probe_script import SCRIPT_NAME, run_probed
+from instruments.probe_script import run_probed
+from instruments.script_run import SCRIPT_NAME
 from instruments.shared_report import SharedReport
 
 DEFAULT_STEPS = 5

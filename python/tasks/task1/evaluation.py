@@ -7,13 +7,11 @@ recurrences are then inside the unit circle). At steps that small the faint
 sensors are not learned within the epochs: no step size makes up for the order.
 """
 
-import hashlib
-import io
-import json
 from collections.abc import Mapping
 
 import numpy as np
 import torch
+from grading.inputs import hashed_stream, pack_inputs
 from grading.run import Run
 from grading.tensor_files import read_tensors
 
@@ -39,9 +37,7 @@ def make_inputs(run: Run) -> dict[str, bytes]:
     """`readings` [2560, 28] and `labels` [2560], both float32, and the seed of the weights."""
     teacher, scales = _teacher(run)
     readings, labels = _rows(_stream(run, "training"), teacher, scales, TRAINING_ROWS)
-    archive = io.BytesIO()
-    np.savez(archive, readings=readings, labels=labels)
-    return {"data.npz": archive.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
+    return pack_inputs(run, readings=readings, labels=labels)
 
 
 def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float | list[float]]:
@@ -81,9 +77,7 @@ def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float | list[floa
 
 
 def _stream(run: Run, purpose: str) -> np.random.Generator:
-    # Hashed, so that rows which the script sees say nothing about the stream of those it doesn't.
-    digest = hashlib.sha256(f"task1 {purpose} {run.data_seed}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest, "big"))
+    return hashed_stream(f"task1 {purpose} {run.data_seed}")
 
 
 def _teacher(run: Run) -> tuple[np.ndarray, np.ndarray]:

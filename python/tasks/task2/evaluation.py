@@ -7,14 +7,12 @@ the two kinds. New sensors come into service on day 2 and on day 5: whoever
 stops learning then has not seen what the later days are judged on.
 """
 
-import hashlib
-import io
-import json
 import math
 from collections.abc import Mapping
 
 import numpy as np
 import torch
+from grading.inputs import hashed_stream, pack_inputs
 from grading.run import Run
 from grading.tensor_files import read_tensors
 
@@ -53,9 +51,7 @@ def make_inputs(run: Run) -> dict[str, bytes]:
     """`readings` [8, 600, 24] and `labels` [8, 600], both float32, and the seed of the weights."""
     rng = _stream(run, "training")
     days = [_rows(run, rng, day, ROWS_PER_DAY) for day in range(DAYS)]
-    archive = io.BytesIO()
-    np.savez(archive, readings=np.stack([day[0] for day in days]), labels=np.stack([day[1] for day in days]))
-    return {"data.npz": archive.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
+    return pack_inputs(run, readings=np.stack([day[0] for day in days]), labels=np.stack([day[1] for day in days]))
 
 
 def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float | list[float]]:
@@ -117,9 +113,7 @@ def _is_finite(weight: np.ndarray, bias: np.ndarray) -> bool:
 
 
 def _stream(run: Run, purpose: str) -> np.random.Generator:
-    # Hashed, so that rows which the script sees say nothing about the stream of those it doesn't.
-    digest = hashlib.sha256(f"task2 {purpose} {run.data_seed}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest, "big"))
+    return hashed_stream(f"task2 {purpose} {run.data_seed}")
 
 
 def _teacher(run: Run) -> tuple[np.ndarray, np.ndarray]:

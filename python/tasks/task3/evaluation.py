@@ -8,14 +8,13 @@ kind are close together; so the weights are asked too whether they know by heart
 the rows that they were given.
 """
 
-import hashlib
-import io
-import json
 import math
 from collections.abc import Mapping
 
 import numpy as np
 import torch
+from grading.inputs import hashed_stream, pack_inputs
+from grading.movement import movement
 from grading.run import Run
 from grading.tensor_files import read_claim, read_tensors
 from torch import nn
@@ -41,9 +40,7 @@ SPEC = {
 def make_inputs(run: Run) -> dict[str, bytes]:
     """Readings and recorded outcomes for training, some of them wrong; and the seed of the weights."""
     readings, _, recorded = _parts(run, "training rows", ROWS)
-    data = io.BytesIO()
-    np.savez(data, readings=readings, outcome=recorded.astype(np.int64))
-    return {"data.npz": data.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
+    return pack_inputs(run, readings=readings, outcome=recorded.astype(np.int64))
 
 
 def measure(run: Run, files: dict[str, bytes]) -> dict[str, float | list[float]]:
@@ -92,9 +89,7 @@ def _parts(run: Run, purpose: str, count: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _chance(run: Run, purpose: str) -> np.random.Generator:
-    # A stream for each purpose: the rows that a script sees tell nothing about the state that drew the others.
-    digest = hashlib.sha256(f"task3 / {purpose} / {run.data_seed}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest, "big"))
+    return hashed_stream(f"task3 / {purpose} / {run.data_seed}")
 
 
 def _log_odds(weights: Mapping[str, np.ndarray], readings: np.ndarray) -> np.ndarray:
@@ -108,6 +103,4 @@ def _log_odds(weights: Mapping[str, np.ndarray], readings: np.ndarray) -> np.nda
 def _moved(run: Run, weights: Mapping[str, np.ndarray]) -> float:
     torch.manual_seed(run.init_seed)
     seeded = nn.Sequential(nn.Linear(SENSORS, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 1)).state_dict()
-    start = np.concatenate([seeded[name].numpy().ravel() for name in SPEC]).astype(np.float64)
-    end = np.concatenate([weights[name].ravel() for name in SPEC]).astype(np.float64)
-    return float(np.linalg.norm(end - start) / np.linalg.norm(start))
+    return movement(seeded, weights, SPEC)

@@ -1,12 +1,11 @@
 """task4: tickets with any number of six tags, and how good the exported probabilities and predictions are."""
 
-import hashlib
-import io
-import json
 from collections.abc import Mapping
 
 import numpy as np
 import torch
+from grading.inputs import hashed_stream, pack_inputs
+from grading.movement import movement
 from grading.run import Run
 from grading.tensor_files import InvalidFiles, read_tensors
 from torch import nn
@@ -35,9 +34,7 @@ def make_inputs(run: Run) -> dict[str, bytes]:
     """Tickets with tags for training, tickets without for the predictions; and the seed of the weights."""
     features, tags = _tickets(run, "training rows", ROWS)
     query, _ = _tickets(run, "query rows", QUERY_ROWS)
-    data = io.BytesIO()
-    np.savez(data, features=features, tags=tags.astype(np.int64), query=query)
-    return {"data.npz": data.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
+    return pack_inputs(run, features=features, tags=tags.astype(np.int64), query=query)
 
 
 def measure(run: Run, files: dict[str, bytes]) -> dict[str, float | list[float]]:
@@ -90,9 +87,7 @@ def _teacher(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _chance(run: Run, purpose: str) -> np.random.Generator:
-    # A stream for each purpose: the rows that a script sees tell nothing about the state that drew the others.
-    digest = hashlib.sha256(f"task4 / {purpose} / {run.data_seed}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest, "big"))
+    return hashed_stream(f"task4 / {purpose} / {run.data_seed}")
 
 
 def _log_odds(weights: Mapping[str, np.ndarray], features: np.ndarray) -> np.ndarray:
@@ -117,6 +112,4 @@ def _auc(log_odds: np.ndarray, tagged: np.ndarray) -> float:
 def _moved(run: Run, weights: Mapping[str, np.ndarray]) -> float:
     torch.manual_seed(run.init_seed)
     seeded = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, TAGS)).state_dict()
-    start = np.concatenate([seeded[name].numpy().ravel() for name in SPEC]).astype(np.float64)
-    end = np.concatenate([weights[name].ravel() for name in SPEC]).astype(np.float64)
-    return float(np.linalg.norm(end - start) / np.linalg.norm(start))
+    return movement(seeded, weights, SPEC)

@@ -1,13 +1,12 @@
 """What a run of the task starts with, and what is measured of the networks that it left."""
 
-import io
-import json
 import math
 from collections.abc import Mapping
 
 import numpy as np
 import torch
 from data import Rows, delivered_backbone, held_out_rows, training_rows
+from grading.inputs import pack_inputs
 from grading.run import Run
 from grading.tensor_files import read_tensors
 from network import BACKBONE, CLASSES, HEAD, WEIGHTS, features, logits, seeded_head
@@ -22,9 +21,7 @@ def make_inputs(run: Run) -> dict[str, bytes]:
     """The files that a script starts with: training rows, the delivered backbone, and the seed of the head."""
     torch.set_num_threads(1)
     rows = training_rows(run)
-    archive = io.BytesIO()
-    np.savez(archive, x=rows.x, y=rows.y, **delivered_backbone(run))
-    return {"data.npz": archive.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
+    return pack_inputs(run, x=rows.x, y=rows.y, **delivered_backbone(run))
 
 
 def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float]:

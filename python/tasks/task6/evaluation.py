@@ -1,13 +1,12 @@
 """What a run of the task starts with, and what is measured of the network and the answers that it left."""
 
-import io
-import json
 from collections.abc import Mapping
 
 import evidence
 import numpy as np
 import preparation
 import torch
+from grading.inputs import pack_inputs
 from grading.run import Run
 from grading.tensor_files import InvalidFiles, Spec, read_tensors
 from images import PROBE_IMAGES, QUERY_IMAGES, held_out_images, probe_images, query_images, training_images
@@ -27,16 +26,14 @@ _QUERY: Spec = {
 def make_inputs(run: Run) -> dict[str, bytes]:
     """The files that a script starts with: labelled images, images to answer, and the seed of the weights."""
     training, probe = training_images(run), probe_images(run)
-    archive = io.BytesIO()
-    np.savez(
-        archive,
+    return pack_inputs(
+        run,
         images=training.pixels,
         labels=training.one_hot,
         probe_images=probe.pixels,
         probe_labels=probe.one_hot,
         query_images=query_images(run).pixels,
     )
-    return {"data.npz": archive.getvalue(), "config.json": json.dumps({"seed": run.init_seed}).encode()}
 
 
 def measure(run: Run, files: Mapping[str, bytes]) -> dict[str, float]:

@@ -16,6 +16,8 @@ from .confined import POLICY, Lost, Setup, run
 from .hosts import IS_ROOT, missing
 
 MIB = 1 << 20
+#: Where the work folder lies unless Python does.
+FIRST = POLICY.private_root.work_candidates[0]
 QUOTAS = Quotas(work_and_tmp_bytes=4 * MIB, work_and_tmp_inodes=64, shm_bytes=2 * MIB, shm_inodes=32)
 USERS = (False, True) if IS_ROOT else (False,)
 
@@ -182,12 +184,12 @@ class PlanRoot(unittest.TestCase):
 
     def test_work_moves_aside_for_python(self) -> None:
         self.assertEqual(self.plan("/opt/python").work, "/work")
-        self.assertEqual(self.plan("/work/project/.venv").work, "/workspace")
-        self.assertEqual(self.plan("/work/a", "/workspace/b").work, "/srv/work")
+        self.assertEqual(self.plan(f"{FIRST}/project/.venv").work, "/workspace")
+        self.assertEqual(self.plan(f"{FIRST}/a", "/workspace/b").work, "/srv/work")
 
     def test_no_place_for_work_is_an_error(self) -> None:
         with self.assertRaisesRegex(ValueError, "add a work candidate"):
-            self.plan("/work/a", "/workspace/b", "/srv/work/c")
+            self.plan(f"{FIRST}/a", "/workspace/b", "/srv/work/c")
 
     def test_paths_below_system_folders_need_no_mount(self) -> None:
         self.assertEqual(
